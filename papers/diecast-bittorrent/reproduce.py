@@ -1,14 +1,15 @@
 """DieCast (NSDI'08), figures 5, 6 and 7: what BitTorrent's clients take, on machines of their own or many on few.
 
-python papers/diecast-bittorrent/reproduce.py --out DIR [--figures 5,6,7] [--smaller 1] [--clients 40]
+python papers/diecast-bittorrent/reproduce.py --out DIR [--figures 5,6,7] [--smaller 1] [--clients 40] [--repeat 1]
 
-`--smaller 10` has files of a tenth of the size.
+`--smaller 10` has files of a tenth of the size. The clients of repeats are taken together.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,19 +20,15 @@ from matplotlib.figure import Figure
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+from diecast import NETWORK_TDF, NO_SCALING, SPARE, TOGETHER  # noqa: E402
 from swarm import files, make_torrent, programs, transfer_times_s  # noqa: E402
 from sweeping import run  # noqa: E402
 
 from dilaton.measure.statistics import distance  # noqa: E402
 from dilaton.report.style import COLOURS, applied, axes, below  # noqa: E402
 
-ALONE, NO_SCALING = "1", "no DieCast"
-SPARE = 1.25
-"""TDF of a guest over the sum of its machines' CPUs, as `dilaton scale` has it."""
-NETWORK_TDF = "50"
-"""Of the guests that forward packets, which are no part of what is compared."""
-PEERS_IN_NO_DIECAST = 10
-"""On each of the paper's four machines, without scaling."""
+ALONE = "1"
+"""How many clients a machine has in the baseline."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +53,14 @@ class Case:
 def figures(clients: int, smaller: int) -> dict[str, list[Case]]:
     """The paper's cases; which file figures 6 and 7 have it does not say."""
     small, large = 10 // smaller, 50 // smaller
-    both = (ALONE, "10")
+    placements = (ALONE, "10", NO_SCALING)
     return {
         "5": [
             Case(clients, size, middle, how)
             for size, middle in ((small, "10M"), (large, "10M"), (large, "1G"))
-            for how in both
+            for how in placements
         ],
-        "6": [Case(many * clients // 40, small, "10M", how) for many in (80, 200) for how in both],
+        "6": [Case(many * clients // 40, small, "10M", how) for many in (80, 200) for how in placements],
         "7": [Case(clients, small, "10M", how) for how in (ALONE, "10", "5", NO_SCALING)],
     }
 
@@ -72,7 +69,7 @@ def lab(case: Case, torrent: Path) -> tuple[dict[str, Any], str]:
     """The lab, and the client that has the file at the beginning."""
     peers = [f"c{number}" for number in range(case.clients)]
     seeder = peers[case.clients // 3]
-    together = {ALONE: 1, NO_SCALING: PEERS_IN_NO_DIECAST}.get(case.placed) or int(case.placed)
+    together = {ALONE: 1, NO_SCALING: TOGETHER}.get(case.placed) or int(case.placed)
     nodes: dict[str, Any] = {side: {"kind": "router", "guest": side} for side in ("left", "right")}
     nodes["tracker"] = {"guest": "left"}
     guests: dict[str, Any] = {side: {"tdf": NETWORK_TDF} for side in ("left", "right")}
@@ -100,13 +97,13 @@ def lab(case: Case, torrent: Path) -> tuple[dict[str, Any], str]:
     }, seeder
 
 
-def measure(case: Case, out: Path) -> tuple[list[float], dict[str, Any]]:
-    """Runs a case unless that was done, and returns the transfer times of its clients, in order, and the record."""
+def measure(case: Case, out: Path, number: int) -> tuple[list[float], dict[str, Any]]:
+    """Runs a case for that time unless it was done; the transfer times of its clients, and the record."""
     torrent = make_torrent(out / f"{case.size_mb}MB", case.size_mb * 1_000_000)
     made, seeder = lab(case, torrent)
-    place = out / f"{case.clients}-{case.size_mb}MB-{case.middle}-{case.placed.replace(' ', '-')}"
+    place = out / f"{case.clients}-{case.size_mb}MB-{case.middle}-{case.placed.replace(' ', '-')}-{number}"
     record = run(made, place)
-    return sorted(transfer_times_s(record, place, seeder).values()), record
+    return list(transfer_times_s(record, place, seeder).values()), record
 
 
 def draw(found: dict[Case, list[float]]) -> Figure:
@@ -134,10 +131,12 @@ def main() -> None:
     parser.add_argument("--figures", default="5,6,7")
     parser.add_argument("--clients", type=int, default=40, help="of figures 5 and 7 (default %(default)s)")
     parser.add_argument("--smaller", type=int, default=1)
+    parser.add_argument("--repeat", type=int, default=1, help="runs of each case (default %(default)s)")
     parser.add_argument("--cases", help="how many clients share a machine: `1`, the baseline, and others")
     chosen = parser.parse_args()
     out = chosen.out.resolve()
-    head = ["case", "mean, s", "least", "median", "most", "distance to the baseline", "host s", "verdict"]
+    head = ["case", "mean, s", "least", "median", "most", "means of runs"]
+    head += ["distance to the baseline", "host s", "verdict"]
     for number, name in enumerate(chosen.figures.split(",")):
         print("\n" * min(number, 1) + f"| {' | '.join(head)} |\n|{' --- |' * len(head)}", flush=True)
         found: dict[Case, list[float]] = {}
@@ -146,13 +145,16 @@ def main() -> None:
         for case in figures(chosen.clients, chosen.smaller)[name]:
             if case.placed not in wanted:
                 continue
-            found[case], record = measure(case, out)
-            times = found[case]
+            made = [measure(case, out, number) for number in range(chosen.repeat)]
+            times = found[case] = sorted(time for one, _ in made for time in one)
             baseline = times if case.placed == ALONE else baseline
             apart = "" if case.placed == ALONE else f"{distance(baseline, times).relative:.1%}"
             marks = " | ".join(f"{value:.1f}" for value in (np.mean(times), times[0], np.median(times), times[-1]))
-            ends = f"{record['time']['host_s']:.0f} | {record['verdict']['level']}"
-            print(f"| {case.label} | {marks} | {apart} | {ends} |", flush=True)
+            means = ", ".join(f"{mean:.1f}" for mean in sorted(np.mean(one) for one, _ in made))
+            host_s = sum(record["time"]["host_s"] for _, record in made)
+            levels = Counter(record["verdict"]["level"] for _, record in made)
+            verdict = ", ".join(f"{count} {level}" for level, count in levels.items())
+            print(f"| {case.label} | {marks} | {means} | {apart} | {host_s:.0f} | {verdict} |", flush=True)
         with applied():
             draw(found).savefig(out / f"figure-{name}.svg", metadata={"Date": None})
 

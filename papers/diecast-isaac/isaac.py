@@ -14,38 +14,31 @@ mean `pause_s` between them; per request the number of `calls` of application se
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 import socket
 import socketserver
 import sys
 import time
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import Any
 
-PORT, DATABASE_PORT = 7000, 6379
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tiers import DATABASE_PORT, commands, hash_often
+
+PORT = 7000
 KEYS = 1000
 READ_BYTES = 1024
-
-
-def command(stream: BinaryIO, *words: bytes) -> bytes:
-    """Sends Redis a command, and returns its reply."""
-    parts = b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
-    stream.write(b"*%d\r\n%s" % (len(words), parts))
-    stream.flush()
-    line = stream.readline()
-    if line[:1] not in (b"+", b"$"):
-        raise ConnectionError(f"Redis says {line!r}")
-    return stream.read(int(line[1:]) + 2)[:-2] if line[:1] == b"$" else line
 
 
 def use_database(settings: dict[str, Any], host: str, choice: random.Random) -> bytes:
     """Reads and writes; returns what was read."""
     with socket.create_connection((host, DATABASE_PORT)) as connection, connection.makefile("rwb") as stream:
         keys = [b"key:%d" % choice.randrange(KEYS) for _ in range(settings["reads"] + settings["writes"])]
-        read = [command(stream, b"GET", key) for key in keys[: settings["reads"]]]
+        read = [commands(stream, [(b"GET", key)])[0] for key in keys[: settings["reads"]]]
         for key in keys[settings["reads"] :]:
-            command(stream, b"SET", b"written:" + key, bytes(settings["write_bytes"]))
+            commands(stream, [(b"SET", b"written:" + key, bytes(settings["write_bytes"]))])
     return b"".join(read)
 
 
@@ -56,12 +49,6 @@ def again(attempt: Any) -> Any:
             return attempt()
         except OSError:
             time.sleep(1)
-
-
-def hash_often(text: bytes, times: int) -> None:
-    """Computes so many hashes of it."""
-    for _ in range(times):
-        hashlib.sha1(text, usedforsecurity=False).digest()
 
 
 def ask(host: str, seed: str) -> dict[str, Any]:
@@ -122,7 +109,7 @@ def fill() -> None:
     """Puts into the database of this node what is read later."""
     with socket.create_connection(("localhost", DATABASE_PORT)) as connection, connection.makefile("rwb") as stream:
         pairs = [word for key in range(KEYS) for word in (b"key:%d" % key, b"x" * READ_BYTES)]
-        command(stream, b"MSET", *pairs)
+        commands(stream, [(b"MSET", *pairs)])
 
 
 def send_requests(settings: dict[str, Any], number: int) -> None:

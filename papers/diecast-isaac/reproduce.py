@@ -21,21 +21,13 @@ from matplotlib.figure import Figure
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+from diecast import ALONE, DATABASE_DISK, NETWORK_TDF, NO_SCALING, SCALED, STYLES, place, redis  # noqa: E402
 from sweeping import run  # noqa: E402
 
 from dilaton.measure.statistics import distance  # noqa: E402
 from dilaton.report.style import COLOURS, applied, axes, below, from_zero  # noqa: E402
 
-ALONE, SCALED, NO_SCALING = "baseline", "DieCast", "no DieCast"
-TOGETHER = 10
-"""Machines on one, but in the baseline."""
-SPARE = 1.25
-"""TDF of a guest over the sum of its machines' CPUs, as `dilaton scale` has it."""
-NETWORK_TDF = "50"
-"""Of the guest that forwards, which is no part of what is compared."""
 PROGRAM = HERE / "isaac.py"
-REDIS = "redis-server --protected-mode no --save '' --appendonly yes --appendfsync always --dir /srv"
-"""A database that has written to its disk what it has acknowledged."""
 
 EXPERIMENTS = {
     "failure": {},
@@ -71,15 +63,11 @@ def programs(case: Case, chosen: argparse.Namespace) -> list[dict[str, Any]]:
     def isaac(node: str, role: str, *more: str) -> dict[str, Any]:
         return {"on": node, "name": f"{role}-{node}", "exec": ["python3", str(PROGRAM), role, json.dumps(given), *more]}
 
-    def redis(node: str, name: str, **when: Any) -> dict[str, Any]:
-        ready = {"ready": {"tcp": "6379"}, "background": "true"}
-        return {"on": node, "name": f"{name}-{node}", "exec": ["sh", "-c", f"exec {REDIS}"]} | ready | when
-
     found = []
     for number, node in enumerate(given["databases"]):
         fails = case.experiment == "failure" and number % 2
         end = {"stop": f"{chosen.fail_at:g}s"} if fails else {}
-        found += [redis(node, "redis", **end), isaac(node, "fill") | {"after": f"redis-{node}"}]
+        found += [redis(node, **end), isaac(node, "fill") | {"after": f"redis-{node}"}]
         if fails:
             found.append(redis(node, "again", start=f"{chosen.fail_at + chosen.fail_for:g}s"))
     for tier, role in (("applications", "application"), ("fronts", "front")):
@@ -95,23 +83,14 @@ def lab(case: Case, chosen: argparse.Namespace) -> dict[str, Any]:
     given = settings(case, chosen)
     machines = [*given["databases"], *given["applications"], *given["fronts"]]
     machines += [f"c{number}" for number in range(chosen.clients)]
-    guests: dict[str, Any] = {"network": {"tdf": NETWORK_TDF}}
-    nodes: dict[str, Any] = {"core": {"kind": "switch", "guest": "network"}}
-    together = 1 if case.placed == ALONE else min(TOGETHER, len(machines))
-    count = -(-len(machines) // together)
-    for number, machine in enumerate(machines):
-        guest = f"machine{number % count}"
-        nodes[machine] = {"guest": guest} | ({} if case.placed == NO_SCALING else {"cpu": "1"})
-        if machine in given["databases"]:
-            nodes[machine]["disk"] = {"model": "hdd-7200", "size": "2GB"}
-        guests[guest] = {"memory": f"{256 + 64 * together}MiB"}
-        if together > 1:
-            guests[guest]["tdf"] = "1" if case.placed == NO_SCALING else f"{SPARE * together:g}"
+    guests, nodes = place(machines, case.placed)
+    for database in given["databases"]:
+        nodes[database]["disk"] = DATABASE_DISK
     return {
         "name": "diecast-isaac",
-        "files": [str(HERE)],
-        "guests": guests,
-        "nodes": nodes,
+        "files": [str(HERE.parent)],
+        "guests": {"network": {"tdf": NETWORK_TDF}} | guests,
+        "nodes": {"core": {"kind": "switch", "guest": "network"}} | nodes,
         "links": [{"endpoints": [machine, "core"], "rate": "1Gbit", "delay": "500us"} for machine in machines],
         "run": programs(case, chosen),
         "stop_after": "1h",
@@ -136,11 +115,10 @@ def draw_done(found: dict[Case, pd.DataFrame], column: str, label: str, scale: s
     experiments = list(dict.fromkeys(case.experiment for case in found))
     for case, requests in found.items():
         times = np.sort(requests[column])
-        style = {ALONE: "-", SCALED: "--", NO_SCALING: ":"}[case.placed]
         colour = COLOURS[experiments.index(case.experiment)]
         parts = np.arange(1, len(times) + 1) / len(times)
         label_of = f"{case.experiment}: {case.placed}"
-        where.step([times[0], *times], [0, *parts], style, where="post", color=colour, label=label_of)
+        where.step([times[0], *times], [0, *parts], STYLES[case.placed], where="post", color=colour, label=label_of)
     where.set_xlabel(label)
     where.set_ylabel("part of the requests completed")
     where.set_xscale(scale)

@@ -2,8 +2,8 @@
 
 python papers/diecast-panfs/reproduce.py --out DIR [--figures 14,1] [--blocks 64,256,1024,4096,16384] [--many 10,250]
 
-Figure 14 has ten clients and these sizes of a block, in KB; table 1 has blocks of 16 MB and so many clients.
-`--blocks-each` says how many of the largest blocks a client writes, and then reads.
+Figure 14 has ten clients and these sizes of a block, in KB; table 1 has so many clients, and blocks of `--table-block`.
+`--blocks-each` says how many blocks a client writes, and then reads: of the largest of figure 14, or of the table's.
 """
 
 from __future__ import annotations
@@ -20,20 +20,14 @@ from matplotlib.figure import Figure
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+from diecast import ALONE, NETWORK_TDF, SCALED, SPARE, STYLES, TOGETHER  # noqa: E402
 from sweeping import run  # noqa: E402
 
 from dilaton.report.style import COLOURS, applied, axes, below, from_zero  # noqa: E402
 
-ALONE, SCALED = "baseline", "DieCast"
-STYLES = {ALONE: "-", SCALED: "--"}
-TOGETHER = 10
-"""Clients on one machine, and the TDF, but in the baseline."""
-SPARE = 1.25
-"""TDF of a guest over the sum of its machines' CPUs, as `dilaton scale` has it."""
+PLACED = (ALONE, SCALED)
 FASTER = 25
 """How many times as fast as a core of this host a machine is: what is asked is the storage's and the network's."""
-NETWORK_TDF = "50"
-"""Of the guest that forwards, which is no part of what is compared."""
 LARGEST_KB = 16384
 DRIVES = {"fixed": {"read_latency": "4ms", "write_latency": "4ms", "bandwidth": "1GB/s"}, "size": "40GB"}
 """Twenty drives as one."""
@@ -42,27 +36,26 @@ WORK = ("write", "read")
 
 @dataclass(frozen=True)
 class Case:
-    """An experiment: how many clients, the size of a block in KB, and whether machines are shared."""
+    """An experiment: how many clients, the size of a block and of a client's file, and whether machines are shared."""
 
     clients: int
     block_kb: int
+    file_kb: int
     placed: str
 
 
-def programs(case: Case, blocks: int) -> list[dict[str, Any]]:
+def programs(case: Case) -> list[dict[str, Any]]:
     """The server, then all clients write, then all read."""
     clients = [f"c{number}" for number in range(case.clients)]
-    size_kb = blocks * LARGEST_KB
-    files = f"cd /srv; for one in {' '.join(clients)}; do truncate -s {size_kb}K $one; done"
+    files = f"cd /srv; for one in {' '.join(clients)}; do truncate -s {case.file_kb}K $one; done"
     serve = f"{files}; exec nbdkit --foreground --threads 16 file dir=/srv"
     found: list[dict[str, Any]] = [
         {"on": "store", "name": "store", "exec": ["sh", "-ec", serve], "ready": {"tcp": "10809"}, "background": "true"}
     ]
     before = ["store"]
     for what in WORK:
-        options = (
-            f"--ioengine=nbd --rw={what} --bs={case.block_kb}k --size={size_kb}k --end_fsync=1 --output-format=json"
-        )
+        sizes = f"--bs={case.block_kb}k --size={case.file_kb}k"
+        options = f"--ioengine=nbd --rw={what} {sizes} --end_fsync=1 --output-format=json"
         for client in clients:
             command = f"fio --name={what} {options} --uri=nbd://store/{client}"
             found.append(
@@ -72,7 +65,7 @@ def programs(case: Case, blocks: int) -> list[dict[str, Any]]:
     return found
 
 
-def lab(case: Case, blocks: int) -> dict[str, Any]:
+def lab(case: Case) -> dict[str, Any]:
     """The server and all clients on one switch, each in a guest of its own, or clients ten to a guest."""
     together = 1 if case.placed == ALONE else TOGETHER
     guests: dict[str, Any] = {"network": {"tdf": NETWORK_TDF}, "server": {"memory": "4GiB"}}
@@ -91,7 +84,7 @@ def lab(case: Case, blocks: int) -> dict[str, Any]:
         links.append(
             {"endpoints": [f"c{number}", "core"], "rate": "1Gbit", "delay": "50us", "queue": {"limit": "1000"}}
         )
-    return {"name": "diecast-panfs", "guests": guests, "nodes": nodes, "links": links, "run": programs(case, blocks)}
+    return {"name": "diecast-panfs", "guests": guests, "nodes": nodes, "links": links, "run": programs(case)}
 
 
 def throughput(out: Path, case: Case, what: str) -> float:
@@ -104,10 +97,10 @@ def throughput(out: Path, case: Case, what: str) -> float:
     return float(total_bytes / max(job["job_runtime"] for job in jobs) / 1e3)
 
 
-def measure(case: Case, chosen: argparse.Namespace) -> tuple[dict[str, float], str]:
+def measure(case: Case, place: Path) -> tuple[dict[str, float], str]:
     """Runs a case unless that was done; what was written and read in MB/s, and what remains of its row."""
-    out = chosen.out / f"{case.clients}-{case.block_kb}-{case.placed}"
-    record = run(lab(case, chosen.blocks_each), out)
+    out = place / f"{case.clients}-{case.block_kb}-{case.file_kb}-{case.placed}"
+    record = run(lab(case), out)
     ends = f"{record['time']['host_s']:.0f} | {record['verdict']['level']}"
     return {what: throughput(out, case, what) for what in WORK}, ends
 
@@ -116,10 +109,10 @@ def draw(found: dict[Case, dict[str, float]]) -> Figure:
     """Figure 14."""
     figure, (where,) = axes()
     for number, what in enumerate(WORK):
-        for placed, style in STYLES.items():
+        for placed in PLACED:
             rates = {case.block_kb: rate[what] for case, rate in found.items() if case.placed == placed}
             look = {"marker": "^o"[number], "markersize": 4, "color": COLOURS[number]}
-            where.plot(list(rates), list(rates.values()), style, label=f"{what}: {placed}", **look)
+            where.plot(list(rates), list(rates.values()), STYLES[placed], label=f"{what}: {placed}", **look)
     where.set_xscale("log", base=2)
     where.set_xlabel("block size (KB)")
     where.set_ylabel("throughput of all clients (MB/s)")
@@ -135,19 +128,22 @@ def main() -> None:
     parser.add_argument("--figures", default="14,1", help="14, 1 (the table; default both)")
     parser.add_argument("--blocks", default="64,256,1024,4096,16384", help="KB, of figure 14 (default %(default)s)")
     parser.add_argument("--many", default="10,250,1000", help="clients, of table 1 (default %(default)s)")
+    parser.add_argument("--table-block", type=int, default=LARGEST_KB, help="KB, of table 1 (default %(default)s)")
     parser.add_argument("--blocks-each", type=int, default=4, help="(default %(default)s)")
     chosen = parser.parse_args()
     chosen.out = chosen.out.resolve()
+    large, table = (chosen.blocks_each * block for block in (LARGEST_KB, chosen.table_block))
+    blocks, many = (map(int, given.split(",")) for given in (chosen.blocks, chosen.many))
     cases = {
-        "14": [Case(10, int(block), placed) for block in chosen.blocks.split(",") for placed in STYLES],
-        "1": [Case(int(clients), LARGEST_KB, SCALED) for clients in chosen.many.split(",")],
+        "14": [Case(10, block, large, placed) for block in blocks for placed in PLACED],
+        "1": [Case(clients, chosen.table_block, table, SCALED) for clients in many],
     }
     for number, name in enumerate(chosen.figures.split(",")):
         head = ["clients", "block, KB", "case", "write, MB/s", "read, MB/s", "host s", "verdict"]
         print("\n" * min(number, 1) + f"| {' | '.join(head)} |\n|{' --- |' * len(head)}", flush=True)
         found = {}
         for case in cases[name]:
-            found[case], ends = measure(case, chosen)
+            found[case], ends = measure(case, chosen.out)
             rates = " | ".join(f"{found[case][what]:.0f}" for what in WORK)
             print(f"| {case.clients} | {case.block_kb} | {case.placed} | {rates} | {ends} |", flush=True)
         if name == "14":

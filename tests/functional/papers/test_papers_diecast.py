@@ -75,6 +75,6 @@ def test_clients_of_one_storage_are_a_good_lab_at_sizes_of_the_paper(
     tmp_path: Path, reproduce: Callable[[str], ModuleType], clients: int, placed: str, machines: int
 ) -> None:
     panfs = reproduce("diecast-panfs")
-    lab = panfs.lab(panfs.Case(clients, 16384, placed), 4)
+    lab = panfs.lab(panfs.Case(clients, 16384, 4 * 16384, placed))
     assert len({lab["nodes"][f"c{number}"]["guest"] for number in range(clients)}) == machines
     assert is_good(lab, tmp_path)
