@@ -78,3 +78,54 @@ def test_clients_of_one_storage_are_a_good_lab_at_sizes_of_the_paper(
     lab = panfs.lab(panfs.Case(clients, 16384, 4 * 16384, placed))
     assert len({lab["nodes"][f"c{number}"]["guest"] for number in range(clients)}) == machines
     assert is_good(lab, tmp_path)
+
+
+RUBIS = {"users": 100_000, "think": 7.0, "warm": 60.0, "length": 600.0, "down": 60.0}
+
+
+@pytest.mark.parametrize("placed", ["baseline", "DieCast", "no DieCast"])
+def test_the_auction_service_is_a_good_lab_at_the_size_of_the_paper(
+    tmp_path: Path, reproduce: Callable[[str], ModuleType], placed: str
+) -> None:
+    """With 8 databases, 16 web servers and 16 load generators at two sites."""
+    rubis = reproduce("diecast-rubis")
+    chosen, case = argparse.Namespace(servers=8, **RUBIS), rubis.Case(4800, placed)
+    lab, given = rubis.lab(case, chosen), rubis.settings(case, chosen)
+    machines = [node for name, node in lab["nodes"].items() if name[0] in "dwg"]
+    assert (len(machines), len({node["guest"] for node in machines})) == (40, 40 if placed == "baseline" else 4)
+    served = list(enumerate(given["database"]))
+    for site in (0, 1):
+        far = [database for number, database in served if number % 2 == site and int(database[1:]) % 2 != site]
+        assert len(far) == len(set(far)) == 4, "half of the web servers have their database at the other site"
+    assert sorted(given["database"]) == sorted(2 * [f"d{number}" for number in range(8)])
+    assert given["sessions"] * 16 == 4800
+    assert is_good(lab, tmp_path)
+
+
+def test_an_auction_service_that_shares_a_machine_in_virtual_time_serves_its_sessions(tmp_path: Path) -> None:
+    """Ten machines on one: all pages come, as many as sessions that think for a second ask for, and not too soon."""
+    size = ["--servers", "2", "--sessions", "20", "--users", "200", "--think", "1", "--cases", "DieCast"]
+    [row] = rows("diecast-rubis", "--out", str(tmp_path), *size, "--warm", "0.5", "--length", "3", "--down", "0.2")
+    pages_per_s, mean_ms, failed = float(row[2]), float(row[3]), int(row[6])
+    # What sessions draw is the same in each run; the first page comes sooner than others, and then all think.
+    assert pages_per_s == pytest.approx(18, rel=0.2)
+    # To connect, and then to ask, twice 2 ms each way.
+    assert 8 < mean_ms < 200
+    assert failed == 0
+    assert (tmp_path / "figure-8.svg").is_file()
+
+
+def test_a_seventh_of_the_pages_of_the_auction_service_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in RUBiS's mix of bids: in the long run, wherever sessions begin."""
+    monkeypatch.syspath_prepend(str(PAPERS / "diecast-rubis"))
+    auction = importlib.import_module("auction")
+    assert {sum(after.values()) for after in auction.NEXT.values()} == {100}
+    share = dict.fromkeys(auction.NEXT, 1 / len(auction.NEXT))
+    for _ in range(500):
+        moved = {
+            page: sum(share[one] * after.get(page, 0) / 100 for one, after in auction.NEXT.items()) for page in share
+        }
+        share = {page: (share[page] + moved[page]) / 2 for page in share}
+    assert sum(share[page] for page in auction.WRITES) == pytest.approx(1 / 7, abs=0.01)
