@@ -165,3 +165,55 @@ def test_the_host_s_own_sources_agree_with_its_clock(native: list[Source]) -> No
 def test_every_source_that_guests_lack_is_documented() -> None:
     text = DOCUMENT.read_text()
     assert [name for name in sorted(NOT_IN_GUESTS | NOT_ON_SOME_KERNELS) if name not in text] == []
+
+
+CPU_LIMIT = """
+import resource, signal, sys, time
+signal.signal(signal.SIGXCPU, lambda *_: print(time.process_time()) or sys.exit())
+resource.setrlimit(resource.RLIMIT_CPU, (1, 60))
+while True: pass
+"""
+
+
+def test_a_limit_of_cpu_time_is_one_of_virtual_time(run_lab: RunLab) -> None:
+    outcome = run_lab(
+        f"""
+name: cpu-limit
+time: {{drive: work, tdf: 1/5}}
+nodes: {{a: {{}}}}
+run: [{{on: a, name: spin, exec: {json.dumps(["python3", "-c", CPU_LIMIT])}}}]
+"""
+    )
+    # The limit is whole seconds, looked at once a tick; by the host's clock it would come after five of them.
+    assert 1.0 <= float(outcome.stdout("a", "spin")) <= 1.05
+
+
+CPU_TIMERS = """
+import signal, time
+fired = {}
+for which in ("VIRTUAL", "PROF"):
+    signal.signal(signal.SIGVTALRM if which == "VIRTUAL" else signal.SIGPROF, lambda *_, of=which: fired.update({of: 1}))
+    signal.setitimer(getattr(signal, "ITIMER_" + which), 0.02)
+begin = time.monotonic()
+sum(range(1_000_000))
+print(time.process_time(), time.monotonic() - begin < 0.001, sorted(fired))
+begin = time.monotonic()
+while "PROF" not in fired: time.monotonic()
+print(time.monotonic() - begin, sorted(fired))
+"""
+
+
+def test_on_the_event_drive_computing_uses_no_cpu_time_and_waiting_for_the_clock_does(run_lab: RunLab) -> None:
+    outcome = run_lab(
+        f"""
+name: cpu-timers
+time: {{drive: event}}
+nodes: {{a: {{}}}}
+run: [{{on: a, name: ask, exec: {json.dumps(["python3", "-c", CPU_TIMERS])}}}]
+"""
+    )
+    computed, waited = outcome.stdout("a", "ask").splitlines()
+    assert computed == "0.0 True []"
+    took_s, fired = waited.split(maxsplit=1)
+    # Up to two ticks late, and it is the kernel that was asked: no time of the program's own.
+    assert 0.02 <= float(took_s) <= 0.04 and fired == "['PROF']"
