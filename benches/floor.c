@@ -8,8 +8,10 @@
  *     trapped          a stop as of seccomp(2): a signal in the program, which hands over by a futex and returns from it
  *     trapped-metered  the same with three readings of clocks
  *     fault-...        the same for a page that is not there. Traced: where the fault was is asked, too, and the program's
- *                      process is made to map the page, which is a second stop. Trapped: it maps the page as it goes on
+ *                      process is made to map the page, which is a second stop. Trapped: it is sent the memory's descriptor
+ *                      and maps the page as it goes on
  *     cpuid-...        the same for CPUID, where the host can make it fault: the instruction is read, and its result set
+ *     map, unmap       one of many pages that a process maps, one by one, and takes away again
  *     process          a process that comes of one with as many mappings as a small program has, which is traced and ended
  *
  *     cc -O2 -o /tmp/floor benches/floor.c && /tmp/floor [STOPS OF A BATCH]
@@ -30,6 +32,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -49,6 +52,8 @@ static int stops = 20000;
 /* Where the program touches pages, and the memory that is mapped there, as a guest's is. */
 static char *room;
 static int memory;
+/* By which a program that is not traced gets that memory each time that it is to map a page: the kernel's end and its own. */
+static int line[2];
 
 /* What a process runs that is made to do a system call: the call, and a breakpoint. */
 extern const char call_and_stop[];
@@ -80,6 +85,23 @@ static void hand_over(int to, int back) {
     while (__atomic_load_n(turn, __ATOMIC_SEQ_CST) != back) syscall(SYS_futex, turn, FUTEX_WAIT, to, NULL, NULL, 0);
 }
 
+/* Sends the memory's descriptor to the program, or receives it there: the descriptor. */
+static int pass_memory(int is_sent) {
+    char byte = 0, room_for_one[CMSG_SPACE(sizeof memory)] = {0};
+    struct iovec content = {&byte, sizeof byte};
+    struct msghdr message = {.msg_iov = &content, .msg_iovlen = 1, .msg_control = room_for_one};
+    message.msg_controllen = sizeof room_for_one;
+    if (!is_sent) fail_if(recvmsg(line[1], &message, 0) != sizeof byte, "recvmsg");
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (!is_sent) return *(int *)CMSG_DATA(header);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof memory);
+    *(int *)CMSG_DATA(header) = memory;
+    fail_if(sendmsg(line[0], &message, 0) != sizeof byte, "sendmsg");
+    return memory;
+}
+
 static void on_trap(int number, siginfo_t *found, void *context) {
     hand_over(TO_KERNEL, TO_PROGRAM);
     if (number != SIGSEGV) return;
@@ -88,8 +110,9 @@ static void on_trap(int number, siginfo_t *found, void *context) {
         return;
     }
     char *at = found->si_addr;
-    void *got = mmap(at, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory, at - room);
-    fail_if(got == MAP_FAILED, "mmap");
+    int sent = pass_memory(0);
+    void *got = mmap(at, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, sent, at - room);
+    fail_if(got == MAP_FAILED || close(sent), "mmap");
 }
 
 static void trap_getppid(void) {
@@ -191,6 +214,8 @@ static void measure(const char *name, char kind, enum doing doing, int is_metere
     if (kind == 't') fail_if(waitpid(child, NULL, 0) < 0, "waitpid");
     clockid_t clock = clock_of(child);
     double best_us = 1e9;
+    /* The first fault stops it before it is told to map a page. */
+    int is_first = 1;
     long word;
     struct iovec ours = {&word, sizeof word}, theirs = {(void *)measure, sizeof word};
     for (int batch = 0; batch < BATCHES; batch++) {
@@ -199,6 +224,8 @@ static void measure(const char *name, char kind, enum doing doing, int is_metere
             if (kind == 't') {
                 stop_traced(child, is_metered, clock);
             } else {
+                if (doing == FAULTS && !is_first) pass_memory(1);
+                is_first = 0;
                 hand_over(TO_PROGRAM, TO_KERNEL);
                 if (is_metered) read_clocks(clock);
                 if (doing == CPUIDS) process_vm_readv(child, &ours, 1, &theirs, 1, 0);
@@ -220,6 +247,26 @@ static double all_us(void) {
     double sum_us = 0;
     for (int i = 0; i < 4; i++) sum_us += times[i].tv_sec * 1e6 + times[i].tv_usec;
     return sum_us;
+}
+
+/* Pages that are mapped one by one, and taken away one by one. */
+static void measure_mappings(void) {
+    double map_us = 1e9, unmap_us = 1e9;
+    for (int batch = 0; batch < BATCHES; batch++) {
+        double begin_us = clock_us(CLOCK_PROCESS_CPUTIME_ID);
+        /* Neighbours would become one mapping where they are one in the memory, too. */
+        for (int page = 0; page < PAGES; page++) {
+            off_t at = (PAGES - 1 - page) * PAGE;
+            void *got = mmap(room + page * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory, at);
+            fail_if(got == MAP_FAILED, "mmap");
+        }
+        double middle_us = clock_us(CLOCK_PROCESS_CPUTIME_ID);
+        for (int page = 0; page < PAGES; page++) fail_if(munmap(room + page * PAGE, PAGE), "munmap");
+        double end_us = clock_us(CLOCK_PROCESS_CPUTIME_ID);
+        if ((middle_us - begin_us) / PAGES < map_us) map_us = (middle_us - begin_us) / PAGES;
+        if ((end_us - middle_us) / PAGES < unmap_us) unmap_us = (end_us - middle_us) / PAGES;
+    }
+    printf("map %.2f\nunmap %.2f\n", map_us, unmap_us);
 }
 
 /* A process that comes of one with so many mappings, asks to be traced, stops, and is ended. */
@@ -261,6 +308,7 @@ int main(int count, char **words) {
     fail_if(memory < 0 || ftruncate(memory, PAGES * PAGE), "memfd_create");
     room = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, memory, 0);
     fail_if(room == MAP_FAILED || munmap(room, PAGES * PAGE), "mmap");
+    fail_if(socketpair(AF_UNIX, SOCK_STREAM, 0, line), "socketpair");
     measure("switch", 'f', CALLS, 0);
     measure("traced", 't', CALLS, 0);
     measure("metered", 't', CALLS, 1);
@@ -270,6 +318,7 @@ int main(int count, char **words) {
     measure("fault-metered", 't', FAULTS, 1);
     measure("fault-trapped", 's', FAULTS, 0);
     measure("fault-trapped-metered", 's', FAULTS, 1);
+    measure_mappings();
     measure_processes();
     /* In this process, too, as in a guest's kernel: to switch to one that differs in it is dear. */
     if (syscall(SYS_arch_prctl, ARCH_SET_CPUID, 0) == 0) {

@@ -5,9 +5,11 @@
 Names are those of `dilaton kernel list`. Measured are loops of getppid(2), of touching fresh pages and of spawns in
 guests, with the clock (`traps.py`), and bare loops of the host calls of one of these (`floor.c`), for a guest that
 traces its programs and for one that does not, with the three readings of clocks of each stop. The floor of a spawn is
-that of a process of the host, of as many page faults as the clock counts and CPUIDs as a test has of an Intel CPU, and
-of a system call for each other stop. The host and the kernels take turns. Figures are microseconds, least and greatest
-of the turns. The distance is what the guest took by what the host took in the same turn: median, least and greatest.
+that of a process of the host, of as many page faults and CPUIDs as the clock counts, of a system call for each other
+stop, and of the pages that are mapped and taken away beyond that. Of these perf(1) counts the host's calls, where root
+may ask it; otherwise they are left out. The host and the kernels take turns. Figures are microseconds, least and
+greatest of the turns. The distance is what the guest took by what the host took in the same turn: median, least and
+greatest.
 """
 
 from __future__ import annotations
@@ -22,12 +24,16 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from traps import PROGRAM, ROOT, in_guest
 
 from dilaton.host.here.uml import kernels
 from tests.fidelity.held_guest import counted, python
-from tests.fidelity.test_costs import CPUIDS, SPAWN
+from tests.fidelity.test_costs import SPAWN
+
+MAPPINGS = ("mmap", "munmap")
+"""Host calls that a guest's kernel has the process of its program make, many in one stop."""
 
 CALL, FAULT, SPAWNED = "getppid", "page fault", "fork, exec, wait"
 SPAWNS = 20
@@ -35,23 +41,46 @@ SPAWNS = 20
 
 @dataclass(frozen=True)
 class Stops:
-    """What stops a program from its spawn to its end."""
+    """What stops a program from its spawn to its end, and the pages that are mapped and taken away besides."""
 
     faults: float
     cpuids: float
     others: float
+    mapped: float | None
+    unmapped: float | None
 
 
 def stops_of(kernel: str, directory: Path) -> Stops:
-    """Those of a spawn in a guest of that kernel: by the clock, but for CPUIDs, which it does not count."""
+    """Those of a spawn in a guest of that kernel, by the clock."""
     os.environ[kernels.VARIABLE] = kernel
-    counters = ("stub_stops", "faults_told", "faults_asked")
+    counters = ("stub_stops", "cpuids", "faults_told", "faults_asked")
     labs = [{"nodes": {"a": {}}, "run": [python("a", SPAWN.format(n))]} for n in (SPAWNS, 2 * SPAWNS)]
     few, many = (counted(lab, "work", directory / f"{kernel}-{n}", counters) for n, lab in enumerate(labs))
-    stops, *faults = ((more - less) / SPAWNS for less, more in zip(few, many, strict=True))
+    stops, cpuids, *faults = ((more - less) / SPAWNS for less, more in zip(few, many, strict=True))
     # Where it is traced, a fault is two stops.
     of_a_fault = 1 if is_untraced(kernel) else 2
-    return Stops(sum(faults), CPUIDS, stops - of_a_fault * sum(faults) - CPUIDS)
+    others = stops - of_a_fault * sum(faults) - cpuids
+    calls = [host_calls(lab, directory / f"{kernel}-calls-{n}") for n, lab in enumerate(labs)]
+    if None in calls:
+        return Stops(sum(faults), cpuids, others, None, None)
+    mapped, unmapped = ((more - less) / SPAWNS for less, more in zip(*filter(None, calls), strict=True))
+    return Stops(sum(faults), cpuids, others, mapped - sum(faults), unmapped)
+
+
+def host_calls(lab: dict[str, Any], directory: Path) -> list[float] | None:
+    """How many of `MAPPINGS` all processes of a run make, as perf(1) counts; None where it cannot."""
+    directory.mkdir()
+    (directory / "lab.yaml").write_text(json.dumps({"name": "calls", **lab}))
+    events = ",".join(f"syscalls:sys_enter_{call}" for call in MAPPINGS)
+    run = [sys.executable, "-m", "dilaton", "run", str(directory / "lab.yaml"), "--out", str(directory / "run")]
+    command = ["perf", "stat", "-x,", "-e", events, "-o", str(directory / "counts"), "--", *run]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    try:
+        subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        counts = [line.split(",")[0] for line in (directory / "counts").read_text().splitlines() if "sys_enter" in line]
+        return [float(count) for count in counts]
+    except (OSError, subprocess.CalledProcessError, ValueError):
+        return None
 
 
 def is_untraced(kernel: str) -> bool:
@@ -64,6 +93,7 @@ def floors_of(kernel: str, host: dict[str, float], spawn: Stops) -> dict[str, fl
     how = "trapped-metered" if is_untraced(kernel) else "metered"
     call, fault, cpuid = host[how], host[f"fault-{how}"], host.get(f"cpuid-{how}", 0)
     spawned = host["process"] + spawn.faults * fault + spawn.cpuids * cpuid + spawn.others * call
+    spawned += host["map"] * (spawn.mapped or 0) + host["unmap"] * (spawn.unmapped or 0)
     return {CALL: call, FAULT: fault, SPAWNED: spawned}
 
 
@@ -104,9 +134,11 @@ def main() -> None:
     print("| host calls alone | us of CPU |", "| --- | --- |", sep="\n")
     for name in floors[0]:
         print(f"| {name} | {span([turn[name] for turn in floors])} |")
-    print("\n| kernel | a spawn: page faults | CPUIDs | other stops |", "| --- | --- | --- | --- |", sep="\n")
+    print("\n| kernel | a spawn: page faults | CPUIDs | other stops | mapped beyond faults | taken away |")
+    print("| --- | --- | --- | --- | --- | --- |")
     for kernel, spawn in spawns.items():
-        print(f"| {kernel} | {spawn.faults:.0f} | {spawn.cpuids:.0f} | {spawn.others:.0f} |")
+        mappings = ["not counted" if count is None else f"{count:.0f}" for count in (spawn.mapped, spawn.unmapped)]
+        print(f"| {kernel} | {spawn.faults:.0f} | {spawn.cpuids:.0f} | {spawn.others:.0f} | {' | '.join(mappings)} |")
     print("\n| kernel | what | us of CPU | floor | distance |", "| --- | --- | --- | --- | --- |", sep="\n")
     for kernel, turns in guests.items():
         leasts = [floors_of(kernel, turn, spawns[kernel]) for turn in floors]

@@ -15,7 +15,7 @@ use disk::Fault;
 use requests::Request;
 
 use crate::deadlines::commands;
-use crate::host::page::{self, ClockPage};
+use crate::host::page::{self, count, ClockPage};
 use crate::nodes::shares;
 use crate::occasions::reading;
 use crate::programs::{cpuid, stub};
@@ -46,6 +46,9 @@ pub fn emulate(pid: c_int, code: c_int) -> bool {
             }
         }
         Instruction::Cpuid => {
+            if let Some(page) = page::page() {
+                count(&page.cpuids);
+            }
             let answer = cpuid::shown(registers.rax as u32, registers.rcx as u32);
             registers.rax = answer.eax.into();
             registers.rbx = answer.ebx.into();

@@ -19,6 +19,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use interrupts::Flag;
 
+use crate::host::page::{self, count};
 use crate::programs::stub;
 use crate::time::present;
 
@@ -92,6 +93,9 @@ fn answer_of_host(leaf: u32, subleaf: u32) -> CpuidResult {
             ecx: known.ecx.load(Relaxed),
             edx: known.edx.load(Relaxed),
         };
+    }
+    if let Some(page) = page::page() {
+        count(&page.cpuids_asked);
     }
     set(true);
     #[allow(unused_unsafe)] // newer compilers know that every processor has the instruction
