@@ -25,7 +25,7 @@ from swarm import files, make_torrent, programs, transfer_times_s  # noqa: E402
 from sweeping import run  # noqa: E402
 
 from dilaton.measure.statistics import distance  # noqa: E402
-from dilaton.report.style import COLOURS, applied, axes, below  # noqa: E402
+from dilaton.report.style import COLOURS, HEIGHT_IN, applied, axes, below  # noqa: E402
 
 ALONE = "1"
 """How many clients a machine has in the baseline."""
@@ -108,9 +108,10 @@ def measure(case: Case, out: Path, number: int) -> tuple[list[float], dict[str, 
 
 def draw(found: dict[Case, list[float]]) -> Figure:
     """Distributions of transfer times: the baseline solid, what is scaled dashed, what is not dotted."""
-    figure, (where,) = axes()
     experiments = list(dict.fromkeys((case.clients, case.size_mb, case.middle) for case in found))
     alone = len(experiments) == 1
+    # Legends of several experiments take much of the height.
+    figure, (where,) = axes(height_in=HEIGHT_IN + 0.3 * (len(experiments) - 1))
     for number, (case, times) in enumerate(found.items()):
         style = {ALONE: "-", NO_SCALING: ":"}.get(case.placed, "--")
         colour = COLOURS[number if alone else experiments.index((case.clients, case.size_mb, case.middle))]
