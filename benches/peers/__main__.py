@@ -11,6 +11,7 @@ broken off goes on where it was, and works can be done one by one.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import shutil
 import statistics
@@ -19,7 +20,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from meter import Cost, cost
+from meter import Cost, cost, forget_ended
 from shadow import configurations
 from works import BIG_BYTES, FILE_BYTES, Lab, Work, works
 
@@ -44,7 +45,6 @@ http {{
 
 def build() -> set[str]:
     """Makes the programs and files of the works; returns the peers that are there."""
-    BUILT.mkdir(parents=True, exist_ok=True)
     for source in (HERE / "programs").glob("*.c"):
         subprocess.run(["cc", "-O2", "-o", BUILT / source.stem, source], check=True)
     (BUILT / "nginx.conf").write_text(NGINX.format(root=BUILT))
@@ -159,13 +159,26 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.works if name not in known]:
         parser.error(f"{unknown[0]}: no work; there are {', '.join(known)}")
+    BUILT.mkdir(parents=True, exist_ok=True)
+    with (BUILT / "lock").open("w") as lock:
+        # Two at once would use the same directories, and measure each other.
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            parser.error(f"{BUILT}: another ./dev peers measures there; wait until it has ended")
+        forget_ended()
+        measure(arguments.works or list(known), arguments.rounds, known)
+
+
+def measure(names: list[str], rounds: int, known: dict[str, Work]) -> None:
+    """Measures what was not measured of these works, and prints the table of all that were."""
     there, shadows = build(), configurations(BUILT)
     revision = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
     costs = Costs(BUILT / "costs.jsonl", revision.stdout.strip())
-    for name in arguments.works or known:
+    for name in names:
         can = there & ({*known[name].peers} | ({"Shadow"} if name in shadows else set()))
         peers = ["Dilaton", *(peer for peer in PEERS if peer in can)]
-        for turn in range(arguments.rounds):
+        for turn in range(rounds):
             for peer in peers:
                 if len(costs.of(name, peer)) > turn:
                     continue

@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 GROUPS = Path("/sys/fs/cgroup")
+GROUP = "dilaton-peers-"
+"""What a group's name begins with; the process that measures is the rest."""
+
 LOOK_HOST_S = 0.1
 END_HOST_S = 10.0
 
@@ -41,7 +44,7 @@ class Group:
             OSError: this user may not.
         """
         self._second = (GROUPS / "cgroup.controllers").exists()
-        name = f"dilaton-peers-{os.getpid()}"
+        name = f"{GROUP}{os.getpid()}"
         self._cpu, self._memory = (
             (GROUPS / name, GROUPS / name) if self._second else (GROUPS / "cpuacct" / name, GROUPS / "memory" / name)
         )
@@ -68,18 +71,31 @@ class Group:
         return sum(int(fields[name]) for name in names)
 
     def remove(self) -> None:
-        """Removes it, once the last process has left; one that Dilaton made below it goes first."""
+        """Removes it, once the last process has left."""
         end = time.monotonic() + END_HOST_S
         for path in {self._cpu, self._memory}:
             while path.exists():
                 try:
-                    for below in sorted(path.rglob("*/"), reverse=True):
-                        below.rmdir()
-                    path.rmdir()
+                    _remove(path)
                 except OSError:
                     if time.monotonic() > end:
                         raise
                     time.sleep(LOOK_HOST_S)
+
+
+def forget_ended() -> None:
+    """Removes the groups of processes that were killed while they measured."""
+    for path in [*GROUPS.glob(f"{GROUP}*"), *GROUPS.glob(f"*/{GROUP}*")]:
+        if not Path("/proc", path.name.removeprefix(GROUP)).exists():
+            with contextlib.suppress(OSError):  # some process is still in it
+                _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Removes a group; those that Dilaton made below it go first."""
+    for below in sorted(path.rglob("*/"), reverse=True):
+        below.rmdir()
+    path.rmdir()
 
 
 def _fields(path: Path) -> dict[str, str]:

@@ -1,5 +1,7 @@
 """`benches/peers`: the same work for others, and the row of the table that says what it cost."""
 
+import fcntl
+import os
 import re
 import runpy
 import sys
@@ -10,6 +12,8 @@ import pytest
 
 PEERS = Path(__file__).parents[3] / "benches" / "peers"
 BUILT = Path("/built")
+PIDS_MAX = 2**22
+"""No process has this number."""
 
 
 @pytest.fixture
@@ -45,3 +49,26 @@ def test_a_row_names_the_ratio_to_each_peer(peers: dict[str, Any], tmp_path: Pat
         "| W0 a node that runs true(1) | 3.00 / 1.0 / 1 | 2.00 / 1.0 / 1 | failed | 0.50 / 1.0 / 1 | "
         "Shadow 1.5, native 6.0 |"
     )
+
+
+def test_groups_of_who_was_killed_are_removed_and_of_others_not(peers: dict[str, Any], tmp_path: Path) -> None:
+    meter = sys.modules["meter"]
+    own, ended = (tmp_path / "cpuacct" / f"{meter.GROUP}{process}" for process in (os.getpid(), PIDS_MAX))
+    for group in (own, ended):
+        (group / "guest").mkdir(parents=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(meter, "GROUPS", tmp_path)
+        peers["forget_ended"]()
+    assert own.exists() and not ended.exists()
+
+
+def test_two_do_not_measure_at_once(
+    peers: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(peers["main"].__globals__, "BUILT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["peers", "W0"])
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(SystemExit):
+            peers["main"]()
+    assert f"{tmp_path}: another ./dev peers measures there" in capsys.readouterr().err
