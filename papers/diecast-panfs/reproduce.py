@@ -29,6 +29,7 @@ PLACED = (ALONE, SCALED)
 FASTER = 25
 """How many times as fast as a core of this host a machine is: what is asked is the storage's and the network's."""
 LARGEST_KB = 16384
+CLIENTS_PER_SWITCH = 50
 DRIVES = {"fixed": {"read_latency": "4ms", "write_latency": "4ms", "bandwidth": "1GB/s"}, "size": "40GB"}
 """Twenty drives as one."""
 WORK = ("write", "read")
@@ -61,28 +62,45 @@ def programs(case: Case) -> list[dict[str, Any]]:
             found.append(
                 {"on": client, "name": f"{what}-{client}", "exec": ["sh", "-c", f"exec {command}"], "after": before}
             )
-        before = [f"{what}-{client}" for client in clients]
+        # All wait for one, as the names of all before each of them are more than is read of a lab with 250 clients.
+        ended = [f"{what}-{client}" for client in clients]
+        found.append({"on": "store", "name": f"{what}-done", "exec": "true", "after": ended})
+        before = [f"{what}-done"]
     return found
 
 
 def lab(case: Case) -> dict[str, Any]:
-    """The server and all clients on one switch, each in a guest of its own, or clients ten to a guest."""
+    """The server and all clients on one switch, each in a guest of its own, or clients ten to a guest.
+
+    Links of many clients lead to more switches, each in a guest of its own, as a guest can have a hundred wires or so.
+    """
     together = 1 if case.placed == ALONE else TOGETHER
     guests: dict[str, Any] = {"network": {"tdf": NETWORK_TDF}, "server": {"memory": "4GiB"}}
     nodes: dict[str, Any] = {
         "core": {"kind": "switch", "guest": "network"},
         "store": {"guest": "server", "cpu": str(FASTER), "disk": DRIVES},
     }
+    access = {"delay": "50us", "queue": {"limit": "1000"}}
     # Four gigabits a second are all that the paper's server has.
-    links = [{"endpoints": ["store", "core"], "rate": "4Gbit", "delay": "50us", "queue": {"limit": "1000"}}]
+    links = [{"endpoints": ["store", "core"], "rate": "4Gbit", **access}]
+    leaves = [f"leaf{number}" for number in range(-(-case.clients // CLIENTS_PER_SWITCH))]
+    leaves = leaves if len(leaves) > 1 else []
+    for switch in leaves:
+        guests[switch] = {"tdf": NETWORK_TDF}
+        nodes[switch] = {"kind": "switch", "guest": switch}
+        links.append({"endpoints": [switch, "core"], "rate": "100Gbit", "delay": "10us"})
     for number in range(case.clients):
         guest = f"machine{number // together}"
-        guests[guest] = {"memory": f"{256 + 64 * together}MiB"}
+        guests[guest] = {"memory": f"{256 + round(24 + 2.5 * case.block_kb / 1024) * together}MiB"}
         if together > 1:
             guests[guest]["tdf"] = f"{SPARE * FASTER * together:g}"
         nodes[f"c{number}"] = {"guest": guest, "cpu": str(FASTER)}
         links.append(
-            {"endpoints": [f"c{number}", "core"], "rate": "1Gbit", "delay": "50us", "queue": {"limit": "1000"}}
+            {
+                "endpoints": [f"c{number}", leaves[number // CLIENTS_PER_SWITCH] if leaves else "core"],
+                "rate": "1Gbit",
+                **access,
+            }
         )
     return {"name": "diecast-panfs", "guests": guests, "nodes": nodes, "links": links, "run": programs(case)}
 
