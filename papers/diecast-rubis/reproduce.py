@@ -129,8 +129,10 @@ def draw_load(found: dict[Case, tuple[float, float]]) -> Figure:
             look = {"marker": "o", "markersize": 4, "color": COLOURS[number]}
             where.plot(list(values), list(values.values()), style, label=placed, **look)
         where.set_ylabel(label)
-        from_zero(where)
-    places[-1].set_xlabel("sessions")
+    from_zero(places[0])
+    # Without scaling it is up to sixty times the others.
+    places[1].set_yscale("log")
+    places[1].set_xlabel("sessions")
     below(figure, *places[0].get_legend_handles_labels())
     return figure
 
@@ -162,13 +164,12 @@ def draw_profiles(found: dict[str, tuple[pd.DataFrame, pd.Series]]) -> Figure:
     order = found[ALONE][1].sort_values().index
     for placed, (_, sent) in found.items():
         network.plot(np.arange(1, len(order) + 1), sent[order] / 1e6, STYLES[placed], color=COLOURS[3])
-    for where, label in ((cpu, "CPU (part of the machine)"), (memory, "memory (MB)")):
-        where.set_xlabel("virtual time (s)")
+    network.set_xlabel("hop, by what it carries in the baseline")
+    for where, label in ((cpu, "CPU (part of the machine)"), (memory, "memory (MB)"), (network, "sent (MB)")):
+        if where is not network:
+            where.set_xlabel("virtual time (s)")
         where.set_ylabel(label)
         from_zero(where)
-    network.set_xlabel("hop, by what it carries in the baseline")
-    network.set_ylabel("sent (MB)")
-    network.set_yscale("log")
     below(figure, *cpu.get_legend_handles_labels())
     return figure
 
