@@ -15,10 +15,10 @@ its lab is printed.
 A **miss** is a verdict `valid` with a result that is more than 5 % off, and a **false alarm** one that is not, where
 all are right. Chance: what the runs of the truth differ by does not count. With next to nothing to do they would all be
 the same, and chance would not show: two flows that meet in a queue of ten packets do so the same way each time. So all
-but the first begin each program up to a tick of the kernel later than the lab says. What runs at the TDF in question
-differ by does: a CPU that is too slow makes results not only other but also less certain, and a run that is wrong is
-not made right by another one of the same lab that is more wrong. Of five pings one more or less that is lost is chance,
-and the mean of two or three is no result.
+but the first begin each program up to a tick of the kernel later than the lab says, or than what it waits for. What
+runs at the TDF in question differ by does: a CPU that is too slow makes results not only other but also less certain,
+and a run that is wrong is not made right by another one of the same lab that is more wrong. Of five pings one more or
+less that is lost is chance, and the mean of two or three is no result.
 
 With `--prove` what is `suspect` or `invalid` is run again with more time, as by `--confirm-suspect`, but for the search
 for a TDF that helps. Then it is counted, too, of how many the proof takes the doubt, rightly or not, and how many runs
@@ -324,9 +324,21 @@ def work_of(run: Record) -> float:
 
 
 def phased(lab: Record, number: int) -> Record:
-    """A lab whose programs begin at other instants, less than a tick later."""
+    """A lab whose programs begin at other instants, less than a tick later.
+
+    Those that wait for others do so after them: two flows whose servers share a twentieth of a CPU begin when that is
+    done, 50 us apart in each run of the truth, and which of them comes first to a queue decides what it gets.
+    """
     draw = random.Random(number)
-    run = [process | {"start": f"{start_us(process) + draw.randrange(PHASE_US)}us"} for process in lab["run"]]
+    run: list[Record] = []
+    for process in lab["run"]:
+        later_us = draw.randrange(PHASE_US)
+        begun = process | {"start": f"{start_us(process) + later_us}us"}
+        if "after" in process:
+            waits = {"on": process["on"], "name": f"w-{process['name']}", "exec": f"sleep {later_us / 1e6}"}
+            run.append(waits | {"after": process["after"]})
+            begun |= {"after": waits["name"]}
+        run.append(begun)
     return lab | {"run": run}
 
 

@@ -57,3 +57,17 @@ def test_what_leaves_a_doubt_is_proven_only_where_that_is_asked_for(
         measure(benchmark["Book"](tmp_path / f"{is_proven}.jsonl"), 1, is_proven=is_proven)
         assert proven[0][1] is False, "the truth needs no proof"
         assert {each for _, each in proven[1:]} == {is_proven}
+
+
+def test_runs_of_the_truth_that_show_chance_begin_each_program_at_another_instant(benchmark: dict[str, Any]) -> None:
+    lab = benchmark["make_lab"](20188)
+    run = {process["name"]: process for process in benchmark["phased"](lab, 1)["run"]}
+    flows = [process for process in lab["run"] if "after" in process]
+    assert [flow["name"] for flow in flows] == ["f0", "f1"]
+    later_us = {}
+    for flow in flows:
+        waits = run[run[flow["name"]]["after"]]
+        assert (waits["on"], waits["after"]) == (flow["on"], flow["after"]), "what it waits for is ready first"
+        later_us[flow["name"]] = round(1e6 * float(waits["exec"].removeprefix("sleep ")))
+        assert run[flow["name"]]["start"] == f"{500_000 + later_us[flow['name']]}us"
+    assert later_us["f0"] != later_us["f1"]
