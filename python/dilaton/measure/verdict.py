@@ -38,8 +38,7 @@ it is known how long programs waited, that and nothing else is judged.
 - **Ends.** The rate of UDP that `iperf3` says was received is divided by the time until it hears of the end, over a
   queue that the flow may have filled (`dilaton.measure.waiting.ended`). Fractions of a millisecond decide whether there
   is room for the word of that end. So of that time at most a twentieth may be one in which nothing came, and which the
-  way does not explain (judged in `dilaton.run.record.programs`, of the results that a record has). Of TCP that was told
-  how much to send at most a twentieth may not have come by then.
+  way does not explain (judged in `dilaton.run.record.programs`, of the results that a record has).
 - **Serialisation.** When a timer is later than a full frame takes on a link, the next frame is due as well, and both
   leave back to back: the gaps between packets, and what the queue behind sees, are no longer the link's. So at most one
   timer in a hundred may be later than a full frame takes on the fastest bottleneck of a path. If half of all are later

@@ -31,8 +31,6 @@ def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
         - `retransmits`: TCP segments sent again; None where the sender could not tell.
         - `told_throughput`: what this end was told to send (`-b`), all streams together; only where it alone sends,
           by TCP without a buffer of its own (`-w`). UDP only: `datagram_bytes`: of how much payload each was to be.
-        - `uncounted`: TCP that was told how much to send (`-n`, `-k`) only: the part of what was sent that had not come
-          when the receiver heard of the end, 0..1; its throughput is that of the rest.
         - UDP only: `loss`: the ratio of datagrams that did not arrive, 0..1; `jitter_s`: as RFC 3550 defines it.
         - `streams`: what each stream received (UDP: sent), in bit/s; `fairness`, of two or more: Jain's index of these.
         - `intervals`: a list of `start_s`, `end_s`, `throughput` (as this end of the test saw it) and `retransmits`;
@@ -61,16 +59,7 @@ def _result(report: dict[str, Any]) -> dict[str, Any]:
     result = _direction(report, "")
     if f"sum_received{_REVERSE}" in report["end"]:
         return result | {"reverse": _direction(report, _REVERSE)}
-    return result | _told(report.get("start", {})) | _uncounted(report)
-
-
-def _uncounted(report: dict[str, Any]) -> dict[str, Any]:
-    """What had not arrived at the end of a test by TCP of a given amount."""
-    test = report.get("start", {}).get("test_start", {})
-    sent = report["end"]["sum_sent"].get("bytes")
-    if test.get("protocol") == "UDP" or not (test.get("bytes") or test.get("blocks")) or not sent:
-        return {}
-    return {"uncounted": max(0.0, 1 - _number(report["end"]["sum_received"]["bytes"]) / _number(sent))}
+    return result | _told(report.get("start", {}))
 
 
 def _told(start: dict[str, Any]) -> dict[str, Any]:

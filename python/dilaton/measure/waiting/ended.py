@@ -1,4 +1,4 @@
-"""By how much later iperf3 heard of the end of a flow of UDP than its way explains, or how much earlier of TCP. Pure.
+"""By how much later iperf3 heard of the end of a flow of UDP than its way explains. Pure.
 
 **Problem.** The rate that `iperf3 -u` says was received is divided by the time until its server hears of the end. It
 does so by a connection of TCP, over the queue that the flow itself may have filled: where there is no room for that one
@@ -10,12 +10,6 @@ three at 1.09.
 **The measure.** What the server counted is what it received by its rate. The time of sending explains that, and a round
 trip, and the queues on the way that may be full: those of links that carry less than the flow, or that others talk
 over. What is more is time in which nothing came.
-
-A flow of TCP that is told how much to send ends with that packet, too. Where its own burst has lost segments, the
-packet comes before they are sent again, and the server counts what it has by then; or it is lost as well, and the
-server counts all, and a fifth of a second in which nothing came. 50 kB through a queue of ten packets had 11.5 Mbit/s,
-of 30 kB, at a TDF of 2, and 1.8 at a TDF of 5: half a millisecond decides. Of the two the first shows: what was sent is
-not what was counted.
 """
 
 from __future__ import annotations
@@ -28,9 +22,6 @@ from typing import Any
 from dilaton.measure.waiting.asked import HEADER_BYTES
 from dilaton.plan.model import Plan
 from dilaton.plan.network.conversations import Path, spoken
-
-EARLY_END_MAX = 0.05
-"""The share of what a flow was told to send that may not have been counted."""
 
 LATE_END_MAX = 0.05
 """The share of the time that was counted in which nothing may have come: a twentieth, as of everything else."""
@@ -49,31 +40,6 @@ class Ended:
     def share(self) -> float:
         """The part of what was counted in which nothing came; below 0 where its way would explain more."""
         return self.late_s / self.counted_s
-
-
-@dataclass(frozen=True)
-class EarlyEnd:
-    """Of a flow of TCP that was told how much to send the part that its server did not count, 0..1."""
-
-    node: str
-    process: str
-    uncounted: float
-
-
-def ended_early(plan: Plan, results: Iterable[tuple[str, str, Mapping[str, Any] | None]]) -> list[EarlyEnd]:
-    """The flows of TCP that were told how much to send, on the work and wall drive.
-
-    Args:
-        plan: What was run.
-        results: Node, name and result of each process that ended as it should.
-    """
-    if plan.time.drive == "event":
-        return []
-    return [
-        EarlyEnd(node, process, float(result["uncounted"]))
-        for node, process, result in results
-        if result and result.get("uncounted") is not None
-    ]
 
 
 def ended(plan: Plan, results: Iterable[tuple[str, str, Mapping[str, Any] | None]]) -> list[Ended]:

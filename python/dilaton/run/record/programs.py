@@ -9,7 +9,7 @@ from dilaton.measure import numbers
 from dilaton.measure.reasons import Reason
 from dilaton.measure.waiting.answered import Answered, answered
 from dilaton.measure.waiting.asked import asked_bit_per_s
-from dilaton.measure.waiting.ended import EARLY_END_MAX, LATE_END_MAX, EarlyEnd, Ended, ended, ended_early
+from dilaton.measure.waiting.ended import LATE_END_MAX, Ended, ended
 from dilaton.measure.waiting.filled import Filled
 from dilaton.measure.waiting.offered import Offered, offered
 from dilaton.measure.waiting.together import Life
@@ -26,7 +26,6 @@ class Programs:
         sent: What those sent that were told at which rate.
         answers: What the answers took of which it is known what they take.
         ended: How flows of UDP ended.
-        early: How those of TCP did that were told how much to send.
         lives: When those were there that ended as they should.
         filled: Whether all that they measured is flows that filled their bottlenecks.
         shares_filled: Whether it is of what they measured on nodes with a share of a CPU, or between these and others.
@@ -35,7 +34,6 @@ class Programs:
     sent: Sequence[Offered] = ()
     answers: Sequence[Answered] = ()
     ended: Sequence[Ended] = ()
-    early: Sequence[EarlyEnd] = ()
     lives: Sequence[Life] = ()
     filled: bool = False
     shares_filled: bool = False
@@ -53,7 +51,6 @@ def programs_of(plan: Plan, processes: Sequence[ProcessRecord]) -> Programs:
         sent=offered(plan, done),
         answers=answered(plan, done),
         ended=ended(plan, done),
-        early=ended_early(plan, done),
         lives=lives_of(plan, processes),
         filled=found.all(),
         shares_filled=found.all_of(slow),
@@ -74,23 +71,6 @@ def late_ends(programs: Programs) -> list[Reason]:
         "let it send for longer (-t): whether one packet finds room in a full queue decides when iperf3 hears of that"
     )
     return [Reason("suspect", what, worst.share, LATE_END_MAX, "ratio", advice)]
-
-
-def early_ends(programs: Programs) -> list[Reason]:
-    """What is wrong with how flows of a given amount ended: the worst of those that were not counted whole."""
-    worst = max(programs.early, key=lambda each: each.uncounted, default=None)
-    if worst is None or worst.uncounted <= EARLY_END_MAX:
-        return []
-    share = numbers.significant(worst.uncounted * 100, 3)
-    what = (
-        f"iperf3 heard of the end of {worst.process} on {worst.node} before {share} % of what it sent had come: its "
-        "rate is that of the rest"
-    )
-    advice = (
-        "let it send more (-n), or a longer queue hold it: whether one packet finds room decides when iperf3 hears of "
-        "the end"
-    )
-    return [Reason("suspect", what, worst.uncounted, EARLY_END_MAX, "ratio", advice)]
 
 
 def lives_of(plan: Plan, processes: Sequence[ProcessRecord]) -> list[Life]:

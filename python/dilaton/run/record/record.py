@@ -52,7 +52,7 @@ from dilaton.run.record.model import (
 )
 from dilaton.run.record.observation import NOTHING_BESIDE, Seen, seen_of
 from dilaton.run.record.processes import processes_from_events
-from dilaton.run.record.programs import NOBODY, Programs, early_ends, late_ends, programs_of
+from dilaton.run.record.programs import NOBODY, Programs, late_ends, programs_of
 from dilaton.run.record.states import FINAL_STATES, State
 
 __all__ = ["CheckRecord", "Dilaton", "GuestRecord", "Host", "ProcessRecord", "Record", "RecordError", "State", "Time"]
@@ -302,7 +302,7 @@ def judge_fidelity(
         offered=tuple(programs.sent),
         answered=tuple(programs.answers),
     )
-    verdict = Verdict.of([*reasons, *judge(Network(), of_the_run).reasons, *late_ends(programs), *early_ends(programs)])
+    verdict = Verdict.of([*reasons, *judge(Network(), of_the_run).reasons, *late_ends(programs)])
     return VerdictRecord(level=verdict.level, reasons=[ReasonRecord(**asdict(reason)) for reason in verdict.reasons])
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dilaton.measure.waiting.ended import Ended, ended, ended_early
-from dilaton.run.record.programs import Programs, early_ends, late_ends
+from dilaton.measure.waiting.ended import Ended, ended
+from dilaton.run.record.programs import Programs, late_ends
 from tests.unit.measure.made import plan
 
 LAB = """
@@ -62,14 +62,3 @@ def test_a_queue_that_others_may_fill_explains_it_too() -> None:
 
 def test_nothing_is_late_where_computing_takes_no_time() -> None:
     assert not flood(2.0, "event")
-
-
-@pytest.mark.parametrize(("uncounted", "drive", "told"), [(0.417, "work", 1), (0.04, "work", 0), (0.417, "event", 0)])
-def test_a_given_amount_that_was_not_counted_whole_is_told(uncounted: float, drive: str, told: int) -> None:
-    results = [("a", "most", {"throughput": 1e6, "uncounted": 0.01}), ("a", "less", {"uncounted": uncounted})]
-    early = ended_early(plan(LAB.replace("DRIVE", drive).replace("MORE", "")), [*results, ("b", "other", None)])
-    reasons = early_ends(Programs(early=early))
-    assert len(reasons) == told
-    for reason in reasons:
-        assert (reason.level, reason.value, reason.tdf) == ("suspect", uncounted, None)
-        assert reason.what.startswith("iperf3 heard of the end of less on a before 41.7 % of what it sent had come")
