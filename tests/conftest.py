@@ -48,18 +48,24 @@ PATIENCE_HOST_S = 300.0
 ALONE = [
     "fidelity",
     "functional/time/test_clocks_apart.py",
-    "functional/time/test_control.py",
     "host/clock",
     "host/kills/test_guard.py",
 ]
 """Where the host's own time shows: the wall drive, what orders and readings of clocks take on the host, a kill that has to
 meet a kernel at one moment."""
+BESIDE = ["fidelity/test_control.py", "fidelity/test_faults.py"]
+"""What of these counts only, or is at a virtual instant exactly or not at all, whatever else the host does."""
+
+
+def is_below(path: Path, places: Sequence[str]) -> bool:
+    """Whether a file is one of these of `tests`, or in one of their folders."""
+    return any((ROOT / "tests" / place) in (path, *path.parents) for place in places)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks what `./dev test` does not run beside other tests."""
     for item in items:
-        if any((ROOT / "tests" / place) in (item.path, *item.path.parents) for place in ALONE):
+        if is_below(item.path, ALONE) and not is_below(item.path, BESIDE):
             item.add_marker(pytest.mark.alone)
 
 
