@@ -53,9 +53,11 @@ def test_a_round_trip_takes_twice_the_delay_at_every_tdf(
     result = outcome.process("ping")["result"]
     assert result["received"] == count
     # Never early. Late by what waking and processing cost the host: 0.12 to 0.28 ms of its time on a quiet one, divided by
-    # the TDF, and five times as much on a slow one. Whatever else it does now and then makes a round trip later, so the
-    # median has more room; the average would be that of the few that met it.
-    assert RTT_S <= result["rtt"]["min"] <= RTT_S + 1.5e-3 / tdf
+    # the TDF, and five times as much on a slow one; and by what the run says of its timers, two of which are on the way.
+    # Whatever else the host does now and then makes a round trip later, so the median has more room; the average would be
+    # that of the few that met it.
+    told_s = outcome.record["guests"][0]["fidelity"]["lateness_us"]["max"] * 1e-6
+    assert RTT_S <= result["rtt"]["min"] <= RTT_S + 1.5e-3 / tdf + 2 * told_s
     assert statistics.median(result["samples"]) <= RTT_S + 6e-3 / tdf + ROUNDED_S
 
 
