@@ -13,6 +13,10 @@
 //! - A receiver that is about to idle first stores its `next_ns` and then looks into its rings. Either it finds the frame
 //!   there, or the sender lowers the word after it was stored.
 //!
+//! A frame that a receiver knows of and reads only at its next event counts for neither: it is no instant of its own
+//! ([`Guest::pass_reading`]). A sender that lowers the word for another such frame makes the others wait for longer than they
+//! need, until the receiver tells its instant again.
+//!
 //! **Strides.** A guest that stands at its horizon could go on as soon as that has moved by a nanosecond, and would then be
 //! woken at every step of the slowest, however far it is from there. So it waits until it may go on by half the distance of
 //! the nearest guest. The one whose word is least of all may go on by a whole one at least, so somebody always can.

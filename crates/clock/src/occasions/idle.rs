@@ -91,6 +91,7 @@ fn wait(page: &ClockPage) -> bool {
         if sleep == Sleep::No {
             return true;
         }
+        // A sender let it run for a frame that it does not read yet: it tells its own instant again.
         if bound::is_before(timer::next().min(present::stands_at())) {
             continue;
         }
