@@ -1,4 +1,4 @@
-"""The same work for Dilaton and for its peers, in one session: `./dev peers [--rounds N] [WORK ...]`.
+"""The same work for Dilaton and for its peers, in one session: `./dev peers [--rounds N] [--kernel NAME] [WORK ...]`.
 
 Takes root, since control groups count CPU time, a C compiler, for Shadow its command `shadow`, and for ns-3 a C++
 compiler with libns3-dev and libgsl-dev of Debian; a peer that is not there is left out, and said to be. The peers take
@@ -28,6 +28,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 BUILT = ROOT / "target" / "peers"
 NS3 = [f"ns3-{part}" for part in ("core", "network", "internet", "point-to-point", "applications")]
+DILATON = "Dilaton"
 PEERS = ("Shadow", "ns-3", "native")
 NGINX = """
 daemon off;
@@ -67,10 +68,10 @@ def build() -> set[str]:
 
 
 def once(name: str, work: Work, peer: str) -> Cost:
-    """Has a peer do a work."""
+    """Has a peer do a work; "Dilaton NAME" is Dilaton with guests of that kernel."""
     log = BUILT / f"{name}-{peer}.log"
-    if peer == "Dilaton":
-        return by_dilaton(name, work.lab, log)
+    if peer.startswith(DILATON):
+        return by_dilaton(name, work.lab, peer.removeprefix(DILATON).strip(), log)
     if peer == "Shadow":
         return by_shadow(name, log)
     return cost(work.peers[peer], log, {})
@@ -87,14 +88,15 @@ def by_shadow(name: str, log: Path) -> Cost:
     return spent
 
 
-def by_dilaton(name: str, what: Lab, log: Path) -> Cost:
-    """Has Dilaton do a work."""
+def by_dilaton(name: str, what: Lab, kernel: str, log: Path) -> Cost:
+    """Has Dilaton do a work, with guests of a kernel; without a name of the one that is used without a choice."""
     lab, out = BUILT / f"{name}.yaml", BUILT / f"{name}-run"
     lab.write_text(json.dumps({"name": name.lower()} | what, indent=1))
     shutil.rmtree(out, ignore_errors=True)
     command = [sys.executable, "-m", "dilaton", "run", str(lab), "--out", str(out)]
     # Modules are compiled once and kept, as where somebody uses it, whatever the environment says.
-    spent = cost(command, log, {"PYTHONPATH": str(ROOT / "python"), "PYTHONDONTWRITEBYTECODE": ""})
+    chosen = {"DILATON_KERNEL": kernel} if kernel else {}
+    spent = cost(command, log, {"PYTHONPATH": str(ROOT / "python"), "PYTHONDONTWRITEBYTECODE": ""} | chosen)
     record = json.loads((out / "run.json").read_text()) if (out / "run.json").exists() else {}
     shutil.rmtree(out, ignore_errors=True)
     # A run whose fidelity is suspect has done its work; that is another matter than what it costs.
@@ -124,18 +126,20 @@ class Costs:
         """The runs that went well."""
         return [each for each in self._found.get((work, peer), ()) if not each.status]
 
-    def row(self, name: str, work: Work) -> str | None:
-        """The table's row of a work, if it was done; behind its peers the ratios to each."""
+    def row(self, name: str, work: Work, own: tuple[str, ...] = (DILATON,)) -> str | None:
+        """The table's row of a work, if it was done; then the ratios of each of `own` to each peer."""
         if not any(tried == name for tried, _ in self._found):
             return None
-        cells = [cell(self.of(name, peer), (name, peer) in self._found) for peer in ("Dilaton", *PEERS)]
+        columns = (*own, *PEERS)
+        cells = [cell(self.of(name, peer), (name, peer) in self._found) for peer in columns]
         medians = {
-            peer: statistics.median(each.cpu_s for each in found)
-            for peer in ("Dilaton", *PEERS)
-            if (found := self.of(name, peer))
+            peer: statistics.median(each.cpu_s for each in found) for peer in columns if (found := self.of(name, peer))
         }
-        own = medians.pop("Dilaton", None)
-        ratios = [f"{peer} {own / other:.1f}" for peer, other in medians.items() if own and other]
+        ratios = [
+            f"{peer} {' and '.join(f'{medians[each] / medians[peer]:.1f}' for each in own if each in medians)}"
+            for peer in PEERS
+            if medians.get(peer)
+        ]
         return f"| {name} {work.what} | {' | '.join(cells)} | {', '.join(ratios)} |"
 
 
@@ -155,6 +159,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="./dev peers", description=__doc__)
     known = works(BUILT)
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="how often each work is done (default: 3)")
+    parser.add_argument(
+        "--kernel", metavar="NAME", help="have Dilaton do each work once more, with guests of this kernel"
+    )
     parser.add_argument("works", nargs="*", metavar="WORK", help=f"of {', '.join(known)}; all without one")
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.works if name not in known]:
@@ -167,17 +174,18 @@ def main() -> None:
         except BlockingIOError:
             parser.error(f"{BUILT}: another ./dev peers measures there; wait until it has ended")
         forget_ended()
-        measure(arguments.works or list(known), arguments.rounds, known)
+        own = (DILATON, *([f"{DILATON} {arguments.kernel}"] if arguments.kernel else []))
+        measure(arguments.works or list(known), arguments.rounds, known, own)
 
 
-def measure(names: list[str], rounds: int, known: dict[str, Work]) -> None:
+def measure(names: list[str], rounds: int, known: dict[str, Work], own: tuple[str, ...]) -> None:
     """Measures what was not measured of these works, and prints the table of all that were."""
     there, shadows = build(), configurations(BUILT)
     revision = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
     costs = Costs(BUILT / "costs.jsonl", revision.stdout.strip())
     for name in names:
         can = there & ({*known[name].peers} | ({"Shadow"} if name in shadows else set()))
-        peers = ["Dilaton", *(peer for peer in PEERS if peer in can)]
+        peers = [*own, *(peer for peer in PEERS if peer in can)]
         for turn in range(rounds):
             for peer in peers:
                 if len(costs.of(name, peer)) > turn:
@@ -185,8 +193,9 @@ def measure(names: list[str], rounds: int, known: dict[str, Work]) -> None:
                 spent = once(name, known[name], peer)
                 costs.add(name, peer, spent)
                 print(f"{name} {peer}: {spent}", file=sys.stderr, flush=True)
-    rows = [row for name, work in known.items() if (row := costs.row(name, work))]
-    table = [f"| work | {' | '.join(('Dilaton', *PEERS))} | ratio |", f"|{' --- |' * (len(PEERS) + 3)}", *rows]
+    rows = [row for name, work in known.items() if (row := costs.row(name, work, own))]
+    columns = ("work", *own, *PEERS, "ratio")
+    table = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}", *rows]
     (BUILT / "table.md").write_text("\n".join([*table, ""]))
     print("\n".join(table))
 

@@ -38,7 +38,7 @@ def test_shadow_does_all_works_but_that_of_routers_with_as_many_programs(peers: 
         assert {host["network_node_id"] for host in hosts} == in_graph, name
 
 
-def test_a_row_names_the_ratio_to_each_peer(peers: dict[str, Any], tmp_path: Path) -> None:
+def test_a_row_names_the_ratio_of_each_kernel_to_each_peer(peers: dict[str, Any], tmp_path: Path) -> None:
     cost, costs = peers["Cost"], peers["Costs"](tmp_path / "costs.jsonl", "a commit")
     for peer, cpu_s, status in (("Dilaton", 3.0, 0), ("Shadow", 2.0, 0), ("ns-3", 9.0, 1), ("native", 0.5, 0)):
         costs.add("W0", peer, cost(cpu_s, 1.0, 1_000_000, status))
@@ -48,6 +48,14 @@ def test_a_row_names_the_ratio_to_each_peer(peers: dict[str, Any], tmp_path: Pat
     assert row == (
         "| W0 a node that runs true(1) | 3.00 / 1.0 / 1 | 2.00 / 1.0 / 1 | failed | 0.50 / 1.0 / 1 | "
         "Shadow 1.5, native 6.0 |"
+    )
+
+    costs.add("W0", "Dilaton other", cost(1.0, 1.0, 1_000_000, 0))
+    row = costs.row("W0", peers["works"](BUILT)["W0"], ("Dilaton", "Dilaton other"))
+
+    assert row == (
+        "| W0 a node that runs true(1) | 3.00 / 1.0 / 1 | 1.00 / 1.0 / 1 | 2.00 / 1.0 / 1 | failed | 0.50 / 1.0 / 1 | "
+        "Shadow 1.5 and 0.5, native 6.0 and 2.0 |"
     )
 
 
