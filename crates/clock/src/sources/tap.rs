@@ -15,6 +15,7 @@ use virtual_time::VirtualInstant;
 use wire::{Full, Guest, Received, Way, NEVER};
 
 use crate::host::{page, real, sys};
+use crate::kernel::masks;
 use crate::sources::{guest, Source};
 use crate::time::{present, standing};
 
@@ -244,9 +245,13 @@ pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_i
     if number == UNKNOWN {
         return sys::fail(libc::EBADF) as isize;
     }
-    let now_ns = guest::run_ns(standing::show(present::look(page)));
-    // SAFETY: the kernel's parts; the way is this guest's to send on.
-    if let Err(Full) = unsafe { guest.send(guest.wire().way(number), now_ns, parts) } {
+    // In one section: a handler in between would tell the others a later instant, and they would go beyond this frame.
+    let sent = masks::exclusively(|| {
+        let now_ns = guest::run_ns(standing::show(present::look(page)));
+        // SAFETY: the kernel's parts; the way is this guest's to send on.
+        unsafe { guest.send(guest.wire().way(number), now_ns, parts) }
+    });
+    if let Err(Full) = sent {
         guest.wire().header().full_way.store(number as u64 + 1, Relaxed);
         crate::die(b"dilaton clock: a wire between guests is full\n");
     }
@@ -292,8 +297,11 @@ pub unsafe extern "C" fn readv(fd: c_int, parts: *const libc::iovec, count: c_in
             length as isize
         }
         Received::TooLong | Received::Nothing => {
-            device.readiness.found_empty();
-            look_for_arrivals(guest);
+            // A handler in between may see to what has arrived since, and know of more than is found here.
+            masks::exclusively(|| {
+                device.readiness.found_empty();
+                look_for_arrivals(guest);
+            });
             sys::fail(libc::EAGAIN) as isize
         }
     }
