@@ -58,6 +58,7 @@ run:
   - {on: witness, name: daemon, after: logs, exec: "sh -c 'nginx -t 2>&1'"}
   - {on: lonely, name: interfaces, exec: ls /sys/class/net}
   - {on: lonely, name: group, exec: "sh -c 'cat /proc/self/cgroup /sys/fs/cgroup/pids.current; mkdir /sys/fs/cgroup/x 2>&1 | grep -o Read-only'"}
+  - {on: lonely, name: security, exec: "sh -c 'mount -t securityfs none /mnt && cat /mnt/lsm'"}
   - {on: lonely, name: loopback, exec: ping -c 1 -W 1 127.0.0.1}
   - {on: lonely, name: user-ping, exec: ping -c 1 -W 1 127.0.0.1, user: nobody}
   - {on: lonely, name: sysctls, exec: cat /proc/sys/net/ipv4/ip_default_ttl /proc/sys/kernel/msgmax}
@@ -111,6 +112,10 @@ def test_a_node_sees_its_own_control_group_and_cannot_change_it(outcome: Outcome
     group, members, refusal = outcome.stdout("lonely", "group").split()
     assert (group, refusal) == ("0::/", "Read-only")
     assert int(members) >= 1
+
+
+def test_the_kernel_asks_no_policy_that_nodes_do_not_have(outcome: Outcome) -> None:
+    assert set(outcome.stdout("lonely", "security").split(",")) <= {"lockdown", "capability", "yama", "ima", "evm"}
 
 
 def test_every_user_of_a_node_may_ping(outcome: Outcome) -> None:

@@ -30,6 +30,10 @@ nothing interrupts (the second name is Linux 7's of the first); open the host's 
 stirring into its own; and make room for transactions of JFS, by as much as there is memory, which took longer than all
 else that is built in."""
 
+SECURITY = "yama"
+"""What the kernel asks besides its own rules. Debian's would ask SELinux and Tomoyo at each packet, file and program,
+though no node has a policy of either."""
+
 LINE_FD_MIN = 900
 """The number of the first serial line's descriptor in the first guest of a run; those of the others follow. They are on
 the kernel's command line, which the kernel stirs into its random numbers, and so have to be the same whatever else this
@@ -247,6 +251,7 @@ class Kernel:
             "random.trust_cpu=1",
             f"initcall_blacklist={','.join(LEFT_OUT)}",
             "fb_tunnels=none",
+            f"lsm={SECURITY}",
             *(["seccomp=on"] if chosen.has_seccomp else []),
             f"pty.legacy_count={BSD_TERMINALS}",
             # What Linux does not know goes into the environment of its first process.
