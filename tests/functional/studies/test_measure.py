@@ -255,3 +255,20 @@ measure: {capture: ["a:eth0", "b:eth0"]}
         assert len(packets[packets.protocol == "icmp"]) == 4
     # One that asks again and again whether there is something would take all of the guest's CPU for eight of ten seconds.
     assert outcome.record["fidelity"]["busy"] < 0.4
+
+
+def test_samples_that_take_longer_than_there_is_let_programs_begin_and_end(run_lab: RunLab) -> None:
+    outcome = run_lab(
+        """
+name: too-often
+nodes: {a: {}, b: {}}
+links: [a -- b]
+run: [{on: a, name: sleep, exec: sleep 0.05}]
+measure: {interfaces: 10us}
+stop_after: 10s
+"""
+    )
+    # It took for ever. A program that was to end at 10 s would be late by what is sampled meanwhile.
+    [process] = outcome.record["processes"]
+    assert process["outcome"] == "exited" and process["end_s"] < 10
+    assert any("samples could not be taken" in reason["what"] for reason in outcome.record["verdict"]["reasons"])

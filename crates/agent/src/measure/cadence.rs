@@ -1,4 +1,7 @@
 //! When samples are due: at every multiple of a period since virtual 0. Reads no clock.
+//!
+//! Who samples goes before the programs of the nodes. Where samples take longer than there is between two of them, it would
+//! go on without a pause, and no program would ever begin or end. So it rests then for as long as it took.
 
 /// A sequence of instants, in virtual nanoseconds since the run's virtual 0.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,9 +50,25 @@ impl Cadence {
     }
 }
 
+/// When to look again whether a sample is due, after one that took from `begun_ns` to `done_ns`; the next is due at `next_ns`.
+pub fn looks_again_ns(begun_ns: i64, done_ns: i64, next_ns: i64) -> i64 {
+    if next_ns > done_ns {
+        next_ns
+    } else {
+        done_ns.saturating_add(done_ns - begun_ns)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn samples_that_take_longer_than_there_is_leave_as_much_for_others() {
+        assert_eq!(looks_again_ns(20, 29, 30), 30);
+        assert_eq!(looks_again_ns(20, 30, 30), 40);
+        assert_eq!(looks_again_ns(20, 75, 30), 130);
+    }
 
     #[test]
     fn instants_are_multiples_of_the_period_and_each_comes_once() {

@@ -8,7 +8,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::unistd::Pid;
 
-use super::cadence::{Cadence, Tick};
+use super::cadence::{looks_again_ns, Cadence, Tick};
 use super::capture::Capture;
 use super::instrument::Instrument;
 use super::interfaces::Interfaces;
@@ -204,7 +204,7 @@ impl<'a> Process<'a> {
             }
         }
         self.captures.iter_mut().flatten().try_for_each(|capture| capture.begin(run_dir, date_ns, from_ns))?;
-        self.set_timer()
+        self.set_timer(i64::MIN, i64::MIN)
     }
 
     /// The run has ended at `t_ns`: nothing later is sampled.
@@ -225,10 +225,11 @@ impl<'a> Process<'a> {
         clock::now_ns() - self.zero_ns
     }
 
-    fn set_timer(&self) -> Result<()> {
+    /// After samples that took from `begun_ns` to `done_ns`.
+    fn set_timer(&self, begun_ns: i64, done_ns: i64) -> Result<()> {
         let running = self.samplings.iter().filter(|sampling| sampling.table.is_some());
         let Some(next) = running.map(|sampling| sampling.cadence.next_ns()).min() else { return Ok(()) };
-        let at = self.zero_ns.saturating_add(next);
+        let at = self.zero_ns.saturating_add(looks_again_ns(begun_ns, done_ns, next));
         self.timer
             .set(Expiration::OneShot(clock::reading(at)), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
             .doing(|| "set the timer".to_owned())
@@ -237,9 +238,10 @@ impl<'a> Process<'a> {
     fn on_timer(&mut self) -> Result<()> {
         // Reading only says that it expired, which is known.
         let _ = self.timer.wait();
+        let begun_ns = self.now_ns();
         self.sample_all(|now_ns| now_ns)?;
         self.write(self.now_ns(), false)?;
-        self.set_timer()
+        self.set_timer(begun_ns, self.now_ns())
     }
 
     /// Takes the samples that are due; `reckon` says what counts as now.
