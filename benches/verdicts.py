@@ -419,7 +419,7 @@ def judged_again(lab: Record, run: Record) -> Record:
     """The verdict that this version of Dilaton gives on a run."""
     planned = compile_plan(loads(json.dumps(lab | {"time": lab["time"] | {"tdf": run["tdf"]}}), "lab.yaml"))
     guests = [GuestFidelity.model_validate(guest) for guest in run["guests"]]
-    programs = programs_of(planned, [ProcessRecord.model_validate(process) for process in run["processes"]])
+    programs = programs_of(planned, [ProcessRecord.model_validate(each) for each in run["processes"]], guests)
     return judge_fidelity(planned, guests, run["virtual_s"], None, NOTHING_BESIDE, programs).model_dump()
 
 

@@ -123,6 +123,31 @@ TOO_SMALL = ("1", "1/2", "1/4", "1/8", "1/16")
 """At one of these programs begin too late, on whatever host and kernel."""
 
 
+def begins_of(record: Mapping[str, Any]) -> dict[str, float | None]:
+    """When programs began to talk, of those of which it is known."""
+    told = record["fidelity"]["contention"]["begins"]
+    return {record["processes"][each["process"]]["name"]: each["at_s"] for each in told}
+
+
+TALKERS = """
+name: talkers
+nodes: {a: , b: }
+links: [{endpoints: a -- b, delay: 2ms}]
+run:
+  - {on: a, name: pings, exec: ping -c 1 b, start: 100ms}
+  - {on: a, name: alone, exec: sleep 0.1}
+  - {on: a, name: starts, exec: [sh, -c, "ping -c 1 b; true"]}
+  - {on: b, name: becomes, exec: [sh, -c, "exec ping -c 1 a"]}
+"""
+
+
+def test_when_programs_begin_to_talk_is_known_but_for_those_that_start_others(run_lab: RunLab) -> None:
+    begins = begins_of(run_lab(TALKERS, "--tdf", "10").record)
+    assert set(begins) == {"pings", "alone"}
+    assert begins["alone"] is None, "it talks to nobody"
+    assert begins["pings"] is not None and 0.1 < begins["pings"] < 0.2
+
+
 def test_pings_that_see_a_queue_fill_later_than_it_would_are_not_valid(run_lab: RunLab) -> None:
     """Two programs of iperf3 poll at once, at the begin and at the end: in waits of a millisecond there were 4 to 13 %."""
     right = run_lab(TRANSIENT, "--tdf", "40").record
@@ -130,6 +155,13 @@ def test_pings_that_see_a_queue_fill_later_than_it_would_are_not_valid(run_lab: 
     waited = right["fidelity"]["contention"]["interrupts"]
     assert sum(waited[21:]) < sum(waited) / 100, "2^20 ns and more"
     right_s = rtt_s(right)
+    begins = begins_of(right)
+    assert set(begins) == {"s0", "s1", "flow0", "flow1", "pings"}
+    assert 0.5 < begins["flow0"] < begins["s0"] < 0.7, (
+        "who accepts does so after who connects, and a millisecond or two later"
+    )
+    assert 0.6 < begins["pings"] < 0.7
+    assert right["fidelity"]["contention"]["waits"], "servers and clients have waited for each other"
     for tdf in TOO_SMALL:
         record = run_lab(TRANSIENT, "--tdf", tdf).record
         if abs(rtt_s(record) / right_s - 1) > 0.2:

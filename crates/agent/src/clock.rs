@@ -122,6 +122,12 @@ pub fn join_node(number: u64, host: u64, guest: u64) {
     ask(Request::JoinNode { node: number, host, guest });
 }
 
+/// The program that this process has executed last, and which has done nothing yet, is this process of the plan: the clock is to
+/// note when it begins to talk.
+pub fn watch_begin(process: usize) {
+    ask(Request::WatchBegin { process: process as u64 });
+}
+
 /// The CPU of a node has another speed from now on, `host` / `guest` cores of the host.
 pub fn set_speed(number: u64, host: u64, guest: u64) {
     ask(Request::SetSpeed { node: number, host, guest });

@@ -10,7 +10,7 @@ use crate::kernel::leavings::unseen;
 use crate::kernel::masks;
 use crate::nodes::shares;
 use crate::occasions::handlers::Adopted;
-use crate::occasions::{idle, polling, reading, user_code};
+use crate::occasions::{begins, idle, polling, reading, user_code};
 use crate::time::present;
 
 /// clock_gettime(2): CLOCK_MONOTONIC is virtual time on the guest's face, CLOCK_REALTIME the same since the run's date.
@@ -238,6 +238,7 @@ pub unsafe extern "C" fn kill(pid: c_int, signal: c_int) -> c_int {
     if signal == libc::SIGKILL && page::page().is_some() {
         shares::ended(pid);
         polling::ended(pid);
+        begins::ended(pid);
     }
     // SAFETY: passed through.
     unsafe { real::kill(pid, signal) }

@@ -24,6 +24,7 @@ mod rest;
 mod spinning;
 mod standing;
 mod stops;
+mod talkers;
 mod word;
 
 pub use access::{access, Access, Registers};
@@ -37,4 +38,5 @@ pub use rest::Rest;
 pub use spinning::{Finding, Look, Spinning};
 pub use standing::{Standing, STANDS_WORK_NS};
 pub use stops::Stops;
+pub use talkers::{Talkers, TALKERS_MAX};
 pub use word::{Count, Flag, Id, Small, Word};

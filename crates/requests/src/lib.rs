@@ -43,6 +43,11 @@ pub enum Request {
         /// See `host`.
         guest: u64,
     },
+    /// The program that was executed last, and has done nothing yet, is to be watched: when does it begin to talk?
+    WatchBegin {
+        /// Which process of the plan it is, by its place there.
+        process: u64,
+    },
     /// The power of a disk is switched.
     PowerDisk {
         /// The disk's number in its guest.
@@ -83,6 +88,7 @@ impl Request {
             Self::BreakDisk { disk, fault } => [5, disk, fault, 0],
             Self::SetSpeed { node, host, guest } => [6, node, host, guest],
             Self::HandOver => [7, 0, 0, 0],
+            Self::WatchBegin { process } => [8, process, 0, 0],
         }
     }
 
@@ -106,6 +112,7 @@ impl Request {
             [5, disk, fault, _] => Self::BreakDisk { disk, fault },
             [6, node, host, guest] => Self::SetSpeed { node, host, guest },
             [7, ..] => Self::HandOver,
+            [8, process, ..] => Self::WatchBegin { process },
             _ => return None,
         })
     }
@@ -124,6 +131,7 @@ mod tests {
         prop_oneof![
             any::<bool>().prop_map(Request::WaitForHost),
             Just(Request::HandOver),
+            any::<u64>().prop_map(|process| Request::WatchBegin { process }),
             Just(Request::HurryDisks),
             (any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(node, host, guest)| Request::JoinNode {
                 node,
@@ -147,7 +155,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_read_as_a_request_would_be_asked_like_this(registers in any::<[u64; 4]>(), what in 0u64..8) {
+        fn what_is_read_as_a_request_would_be_asked_like_this(registers in any::<[u64; 4]>(), what in 0u64..9) {
             let registers = [what, registers[1], registers[2], registers[3]];
             if let Some(request) = Request::of(registers) {
                 prop_assert_eq!(Request::of(request.registers()), Some(request));
@@ -157,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_no_agent_asks_is_no_request() {
-        assert_eq!(Request::of([8, 0, 0, 0]), None);
+        assert_eq!(Request::of([9, 0, 0, 0]), None);
         assert_eq!(Request::of([4, 0, 3, 0]), None, "a disk's power is lost, on or off");
     }
 }

@@ -117,6 +117,19 @@ class Stretch:
 
 
 @dataclass(frozen=True)
+class Begin:
+    """When a program that the lab starts began to talk to others.
+
+    Attributes:
+        process: Which process of the plan, by its place there.
+        at_ns: Since the run's virtual 0; None: it has not.
+    """
+
+    process: int
+    at_ns: int | None
+
+
+@dataclass(frozen=True)
 class Contention:
     """Stretches of virtual time in which a program waited for the CPU that another had, in the bins of busy periods.
 
@@ -126,6 +139,8 @@ class Contention:
         interrupts: How many interrupts the kernel got in them.
         jobs: What programs were woken up for and have done, by how long that took, waiting included.
         longest: The longest of them, the longest first; there may be shorter ones.
+        begins: When programs that the lab starts began to talk, of the first of them, as far as it is known.
+        waits: For how long programs that talk may have waited, the longest first; there may be shorter ones.
     """
 
     counts: Sequence[int] = NOTHING
@@ -133,9 +148,11 @@ class Contention:
     interrupts: Sequence[int] = NOTHING
     jobs: Sequence[int] = NOTHING
     longest: Sequence[Stretch] = ()
+    begins: Sequence[Begin] = ()
+    waits: Sequence[Stretch] = ()
 
     def since(self, before: Contention | None = None) -> Contention:
-        """Those that have ended since an earlier moment, or ever; `longest` are those of all."""
+        """Those that have ended since an earlier moment, or ever; `longest`, `begins` and `waits` are those of all."""
         before = before or Contention()
         counts, totals_ns, interrupts, jobs = (
             [now - then for now, then in zip(*both, strict=True)]
@@ -146,7 +163,8 @@ class Contention:
                 (self.jobs, before.jobs),
             )
         )
-        return Contention(_whole(counts, totals_ns), totals_ns, interrupts, jobs, self.longest)
+        whole = _whole(counts, totals_ns)
+        return replace(self, counts=whole, totals_ns=totals_ns, interrupts=interrupts, jobs=jobs)
 
     def and_then(self, later: Contention) -> Contention:
         """Those counted here and there."""
@@ -156,6 +174,8 @@ class Contention:
             _added(self.interrupts, later.interrupts),
             _added(self.jobs, later.jobs),
             sorted([*self.longest, *later.longest], key=lambda each: each.ns, reverse=True),
+            [*self.begins, *later.begins],
+            sorted([*self.waits, *later.waits], key=lambda each: each.ns, reverse=True),
         )
 
 

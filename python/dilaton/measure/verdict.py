@@ -15,7 +15,8 @@ link of 100 us before a way of 40 ms, or one of 10 Gbit/s before a bottleneck of
   a busy CPU (`dilaton.measure.waiting.filled`); likewise what nodes lacked of their shares.
 
 - **Beginning.** Programs that begin at one instant wait for each other first, and then find what others have done
-  meanwhile. A twentieth of the time that one of them looks at may be a wait in it (`dilaton.measure.waiting.together`).
+  meanwhile. A twentieth of the time that one of them looks at may be a wait in it (`dilaton.measure.waiting.together`),
+  or by how much further apart they began than the lab says, where that is known (`dilaton.measure.waiting.begins`).
 
 Every packet that leaves a queue or a wire does so by a timer of the guest's kernel, and what a timer is late, the
 packet is. So the histogram of *lateness* is the histogram of the errors of packets' times. On the work drive packets
@@ -81,6 +82,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
+from typing import NamedTuple
 
 from dilaton.measure import numbers
 from dilaton.measure.lateness import lateness_of_share, share_later, time_later
@@ -98,10 +100,11 @@ from dilaton.measure.reasons import (
     raised,
     slow,
 )
-from dilaton.measure.waiting.busy_periods import LATE_SHARE_MAX
+from dilaton.measure.waiting.busy_periods import LATE_SHARE_MAX, BusyPeriods
 from dilaton.measure.waiting.offered import SHORT_MAX
 from dilaton.measure.waiting.patience import Patience
 from dilaton.measure.waiting.together import Together
+from dilaton.measure.waiting.waits import Waits
 from dilaton.plan.network.bounds import DELAY_SHARE_MAX, FRAMES_MAX, Network
 
 TIMERS_LATE_MAX = 0.01
@@ -229,22 +232,36 @@ def _beginning(network: Network, seen: Observation) -> Reason | None:
     if not seen.together or told is None or seen.drive == "event" or seen.own_tdf or seen.is_filled:
         return None
 
-    def waited_ns(of: Together) -> float:
-        return told.longest_ns(of.begin_s * 1e9, of.end_s * 1e9)
-
     def share(of: Together) -> float:
-        return waited_ns(of) / (of.seconds * 1e9) * of.part
+        return _met_later(of, told).ns / (of.seconds * 1e9) * of.part
 
-    minded = [each for each in seen.together if waited_ns(each) > (network.tolerance_ns or 0)]
+    minded = [each for each in seen.together if _met_later(each, told).ns > (network.tolerance_ns or 0)]
     worst = max(minded, key=share, default=None)
     if worst is None or share(worst) <= BESIDE_SHARE_MAX:
         return None
-    what = (
-        f"{'a program waited for the CPU' if seen.waits else 'the guest was busy without a pause'} for "
-        f"{duration(waited_ns(worst))}, {percent(share(worst) / worst.part)} of the time that {worst.process} looked "
-        f"at beside others{_depends(worst.part)}: it may have begun as much later than they"
-    )
+    later, part = _met_later(worst, told), share(worst) / worst.part
+    looked = f"{percent(part)} of the time that {worst.process} looked at beside others{_depends(worst.part)}"
+    what = f"{later.what.format(duration(later.ns))}, {looked}{later.so}"
     return slow(seen, what, share(worst), BESIDE_SHARE_MAX, share(worst) / BESIDE_SHARE_MAX)
+
+
+class _Later(NamedTuple):
+    """By how much later than in the lab a program may have met others, virtual nanoseconds, and what says so."""
+
+    ns: float
+    what: str
+    so: str = ""
+
+
+def _met_later(of: Together, told: Waits | BusyPeriods) -> _Later:
+    begin_ns, end_ns = of.begin_s * 1e9, of.end_s * 1e9
+    waited, begun = "a program waited for the CPU for {}", ": it may have begun as much later than they"
+    if not isinstance(told, Waits):
+        return _Later(told.longest_ns(begin_ns, end_ns), "the guest was busy without a pause for {}", begun)
+    if of.apart_s is None:
+        return _Later(told.longest_ns(begin_ns, end_ns), waited, begun)
+    went_on = _Later(told.talker_ns(begin_ns, end_ns), waited, ": it may have gone on as much later than they")
+    return max(_Later(of.apart_s * 1e9, "programs began to talk {} further apart than the lab says"), went_on)
 
 
 def _depends(part: float) -> str:

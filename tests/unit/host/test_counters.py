@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dilaton.host.counters import BINS, Busy, Contention, Counters, Lack, Late, Shares, Stretch
+from dilaton.host.counters import BINS, Begin, Busy, Contention, Counters, Lack, Late, Shares, Stretch
 
 Bins = dict[int, tuple[int, int, int]]
 
@@ -92,7 +92,9 @@ COUNTED: dict[str, Any] = {
     "timers": Late(ONES, 9),
     "frames": Late(ONES, 9),
     "busy": Busy(ONES, ONES, ONES, ONES, 9),
-    "contention": Contention(ONES, ONES, ONES, ONES, [Stretch(3, 9), Stretch(1, 2)]),
+    "contention": Contention(
+        ONES, ONES, ONES, ONES, [Stretch(3, 9), Stretch(1, 2)], [Begin(4, 8), Begin(5, None)], [Stretch(2, 6)]
+    ),
     "shares": Shares(1, 2, 3, 4),
     "lacks": Lack.KVM,
     "counter_given_up": True,

@@ -361,6 +361,29 @@ def test_what_a_program_saw_beside_others_may_have_begun_later_by_a_twentieth() 
     assert "the guest was busy without a pause for 50 ms" in judge(network, busy).reasons[0].what
 
 
+def test_where_it_is_known_when_programs_began_to_talk_that_is_what_they_met_later_by() -> None:
+    """They began within 20 ms of a stretch of 60, and later on one of them waited for 12 ms of one of 30."""
+    longest = [(10**8, 160_000_000), (3 * 10**8, 330_000_000)]
+    seen = waits(longest=longest)
+    assert seen.waits is not None
+    talk = replace(seen, waits=replace(seen.waits, talkers=[(310_000_000, 322_000_000)]))
+
+    def said(looked_s: float, apart_s: float | None, begin_s: float = 0.0) -> list[str]:
+        of = Together("a/pings", begin_s, begin_s + looked_s, apart_s=apart_s)
+        return [reason.what for reason in judge(Network(), replace(talk, together=[of])).reasons]
+
+    assert said(0.5, 0.02) == []
+    assert said(0.35, 0.02) == [
+        "programs began to talk 20 ms further apart than the lab says, 5.71 % of the time that a/pings looked at beside others"
+    ]
+    assert said(0.2, 0.002, begin_s=0.2) == [
+        "a program waited for the CPU for 12 ms, 6 % of the time that a/pings looked at beside others: it may have gone on "
+        "as much later than they"
+    ]
+    (bound,) = said(0.5, None)
+    assert bound.startswith("a program waited for the CPU for 60 ms, 12 %"), "which is all that is known"
+
+
 def test_packets_keep_their_instants_on_the_work_drive_and_timers_may_be_later_there() -> None:
     network = Network(delay_ns_min=1_000_000, delay_link="a link")
     some = late(b0=98, b15=2)

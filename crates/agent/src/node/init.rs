@@ -262,6 +262,9 @@ impl<'a> Init<'a> {
             .and_then(|program| spawn(&program, self.node.cpu, stdin, stdout, stderr));
         let reply = match started {
             Ok(pid) => {
+                if let Job::Process(process) = job {
+                    clock::watch_begin(process);
+                }
                 if self.paused && matches!(job, Job::Process(_)) {
                     // Before it runs its first instruction. It may have been killed already.
                     let _ = kill(pid, Signal::SIGSTOP);

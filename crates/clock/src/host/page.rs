@@ -164,6 +164,11 @@ impl ClockPage {
         keep_longest(&self.contended_longest_ns, &self.contended_longest_end_ns, stretch);
     }
 
+    /// Enters for how long a program that talks may have waited for the CPU.
+    pub fn record_wait(&self, wait: Stretch) {
+        keep_longest(&self.talkers_longest_ns, &self.talkers_longest_end_ns, wait);
+    }
+
     /// Enters a job that was done, if one was, by how long it took.
     pub fn record_job(&self, ns: Option<u64>) {
         if let Some(ns) = ns {

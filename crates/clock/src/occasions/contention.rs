@@ -11,6 +11,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use interrupts::{Contention, Flag, Jobs, Stretch, Word};
 
 use crate::host::page::ClockPage;
+use crate::occasions::begins;
 use crate::time::{drive, present};
 
 type IsAlone = unsafe extern "C" fn() -> bool;
@@ -43,6 +44,7 @@ pub fn turns_to(page: &ClockPage, pid: c_int) -> bool {
     CONTENTION.entered(entered_ns, RESUMED_INTERRUPTS.swap(interrupts));
     let since_ns = CONTENTION.since_ns();
     page.record_job(JOBS.turns_to(pid, since_ns, now_ns, INTERRUPTED.get()));
+    begins::turns_to(page, pid, since_ns, entered_ns, now_ns);
     record(page, CONTENTION.turns_to(pid, is_alone, now_ns, interrupts));
     is_alone
 }

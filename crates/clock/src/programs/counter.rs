@@ -17,7 +17,7 @@ use requests::Request;
 use crate::deadlines::commands;
 use crate::host::page::{self, count, ClockPage};
 use crate::nodes::shares;
-use crate::occasions::reading;
+use crate::occasions::{begins, reading};
 use crate::programs::{cpuid, stub};
 use crate::sources::disks;
 use crate::time::{drive, present};
@@ -76,6 +76,7 @@ fn carry_out(pid: c_int, page: &ClockPage, request: Request) {
         Request::HurryDisks => disks::hurry(page),
         Request::JoinNode { node, host, guest } => shares::join(pid, node, (host, guest)),
         Request::SetSpeed { node, host, guest } => shares::set_speed(node, (host, guest)),
+        Request::WatchBegin { process } => begins::watch(page, process),
         Request::PowerDisk { disk, power } => disks::power(page, disk as usize, power),
         Request::BreakDisk { disk, fault } => {
             let words = core::array::from_fn(|place| stub::word_at(pid, fault + 8 * place as u64));

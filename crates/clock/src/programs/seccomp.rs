@@ -45,7 +45,7 @@ use crate::host::{real, sys};
 use crate::kernel::leavings::unseen;
 use crate::nodes::shares;
 use crate::occasions::serving::KERNEL;
-use crate::occasions::{contention, deaths, polling, user_code};
+use crate::occasions::{begins, contention, deaths, polling, user_code};
 use crate::programs::shared::{Cause, Shared, STUBS_TURN};
 use crate::programs::stubs::{self, Stub};
 use crate::programs::{counter, cpuid, lacks, stub};
@@ -106,6 +106,7 @@ pub unsafe fn made(pid: c_int, argument: *const c_void) -> c_int {
     let Some(shared) = Shared::at(address) else { not_understood() };
     stubs::made(pid, shared);
     shares::born(pid);
+    begins::born(pid);
     pid
 }
 
@@ -228,6 +229,7 @@ fn told(page: &ClockPage, pid: c_int, shared: Shared, cause: Cause) {
     shares::entered_by(pid, cause.system_call);
     polling::entered(pid, cause.system_call);
     if let Some(registers) = shared.registers().filter(|_| cause.system_call >= 0) {
+        begins::entered(page, pid, &registers);
         lacks::note(page, pid, &registers, &|address| stub::word_at(pid, address));
     }
     shares::registers_read(page, pid);

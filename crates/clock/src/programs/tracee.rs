@@ -23,7 +23,7 @@ use crate::host::page::{self, count};
 use crate::host::real::{self, Entry};
 use crate::host::{guard, own_counter, sys};
 use crate::nodes::shares;
-use crate::occasions::{contention, deaths, polling, user_code};
+use crate::occasions::{begins, contention, deaths, polling, user_code};
 use crate::programs::{counter, cpuid, faults, lacks, seccomp, stub, stubs};
 use crate::sources::disks;
 use crate::time::drive;
@@ -144,6 +144,7 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
                 cpuid::disable_in(pid);
             }
             shares::born(pid);
+            begins::born(pid);
         }
         libc::PTRACE_CONT
         | libc::PTRACE_SYSCALL
@@ -195,6 +196,7 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
             faults::registers_read(pid, registers);
             shares::entered_by(pid, registers.orig_rax as i64);
             polling::entered(pid, registers.orig_rax as i64);
+            begins::entered(page, pid, registers);
             lacks::note(page, pid, registers, &|address| stub::word_at(pid, address));
         }
     }

@@ -9,7 +9,8 @@ machines of their own. No packet was late, and the CPU was idle for .87 of the r
 time that it looks at: from the begin of the first program that talks over a link of its way meanwhile, to its own end.
 That is the time after which a queue, a window or a share is what it is, and of which the program measures the last
 part: pings in 24 ms of a queue that was 28 ms of 561 ms late measured 4.2 % less. Programs that have no link in common
-do not notice each other, and one alone finds the network the same whenever it begins.
+do not notice each other, and one alone finds the network the same whenever it begins. By how much later it began is
+known where the clock notes when programs begin to talk (`begins.py`), and bounded by the longest wait where not.
 
 **How much depends on others.** Programs notice each other in queues. Where all that they ask of a link is half of what
 it carries at most, there is next to none: what comes then waits for half a frame, in the mean (M/D/1). And a flow that
@@ -28,6 +29,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dilaton.measure.waiting.asked import FRAME_BITS
+from dilaton.measure.waiting.begins import Begun
 
 FREE = 0.5
 """The share of a link that may be asked for so that next to nothing waits for it."""
@@ -44,6 +46,7 @@ class Life:
         is_background: Whether the run did not wait for it.
         asks_bit_per_s: What it asked of them at most; None: all that there is.
         round_trip_s: The shortest of its ways there and back, without queues; 0: not known.
+        begun: When it began to talk, and should have; None: not known, of it or of those whom it talks to.
     """
 
     node: str
@@ -54,6 +57,7 @@ class Life:
     is_background: bool = False
     asks_bit_per_s: float | None = None
     round_trip_s: float = 0.0
+    begun: Begun | None = None
 
     @property
     def seconds(self) -> float:
@@ -75,12 +79,15 @@ class Together:
         process: Its node and name.
         begin_s, end_s: From when until when, virtual seconds since virtual 0.
         part: The part of what it measured that depends on whether they were there, 0..1.
+        apart_s: By how much further apart they and it began to talk than the lab says, virtual seconds; None: that is
+            not known of all.
     """
 
     process: str
     begin_s: float
     end_s: float
     part: float = 1.0
+    apart_s: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -95,9 +102,17 @@ def beside_others(lives: Iterable[Life]) -> list[Together]:
     for one in known:
         others = [other for other in known if other is not one and _meet(one, other)]
         if part := max((_part(one, name, others) for name in one.way), default=0.0):
-            begin_s = min(one.begin_s, *(other.begin_s for other in others))
-            found.append(Together(f"{one.node}/{one.process}", begin_s, one.end_s, part))
+            begin_s, apart_s = _begins([one, *others])
+            found.append(Together(f"{one.node}/{one.process}", begin_s, one.end_s, part, apart_s))
     return found
+
+
+def _begins(lives: Sequence[Life]) -> tuple[float, float | None]:
+    """When the first of some programs began, and by how much further apart they did than the lab says."""
+    begun = [life.begun for life in lives if life.begun is not None]
+    if len(begun) < len(lives):
+        return min(life.begin_s for life in lives), None
+    return min(each.at_s for each in begun), max(each.late_s_max for each in begun) - min(each.late_s for each in begun)
 
 
 def _part(one: Life, name: str, others: Sequence[Life]) -> float:

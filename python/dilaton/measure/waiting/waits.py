@@ -31,7 +31,8 @@ taken as if as much came in a shorter stretch. Jobs are as many at every TDF.
 
 **Begin.** The longest of these stretches is by how much later a program may have begun than others (`together.py`), if
 it was while they looked at each other: the longest of a run are often those in which servers start, to whom nobody
-talks yet. So the clock keeps some of the longest with their ends, and no other is longer than the shortest of these.
+talks yet. So the clock keeps some of the longest with their ends, and no other is longer than the shortest of these. Of
+programs that talk it knows for how long each may have waited itself (`begins.py`), and keeps the longest of these, too.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class Waits:
         interrupts: How many there were in all, in these stretches and elsewhere.
         jobs: By how long they took: bin 0 no time, bin i [2^(i-1), 2^i) virtual nanoseconds.
         longest: Of the longest of these stretches, begin and end, virtual nanoseconds since virtual 0.
+        talkers: Of the longest times for which a program that talks may have waited, the same.
         starts: How many programs started while that was counted, as far as is known.
         speed: How many times as fast as it was the CPU is taken to be.
     """
@@ -67,14 +69,17 @@ class Waits:
     interrupts: int = 0
     jobs: Sequence[int] = ()
     longest: Sequence[tuple[float, float]] = ()
+    talkers: Sequence[tuple[float, float]] = ()
     starts: int = 0
     speed: float = 1.0
 
     def longest_ns(self, begin_ns: float, end_ns: float) -> float:
         """For how long a program may have waited between two instants, virtual nanoseconds."""
-        others_ns = min((end - begin for begin, end in self.longest), default=0.0)
-        within = [min(end, end_ns) - max(begin, begin_ns) for begin, end in self.longest]
-        return max([min(others_ns, end_ns - begin_ns), *within])
+        return _longest_ns(self.longest, begin_ns, end_ns)
+
+    def talker_ns(self, begin_ns: float, end_ns: float) -> float:
+        """The same of a program that talks."""
+        return _longest_ns(self.talkers, begin_ns, end_ns)
 
     def late_share(self, bound_ns: float) -> float:
         """The share of all interrupts, 0..1, that may have kept a program waiting for longer than a bound."""
@@ -95,6 +100,12 @@ class Waits:
         """What the TDF is to be multiplied by so that it is not: the first power of `FACTOR_STEP`, from `least` on."""
         factors = (FACTOR_STEP**power for power in itertools.count(least))
         return next(factor for factor in factors if not replace(self, speed=self.speed * factor).is_minded(bound_ns))
+
+
+def _longest_ns(longest: Sequence[tuple[float, float]], begin_ns: float, end_ns: float) -> float:
+    others_ns = min((end - begin for begin, end in longest), default=0.0)
+    within = [min(end, end_ns) - max(begin, begin_ns) for begin, end in longest]
+    return max([min(others_ns, end_ns - begin_ns), *within])
 
 
 def _minded(share: float, number: float) -> float:

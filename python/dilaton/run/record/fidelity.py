@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from dilaton.host.counters import Counters, Late
+from dilaton.host.counters import Counters, Late, Stretch
 from dilaton.host.port import Guest
 from dilaton.measure.busiest import BusiestSecond
 from dilaton.measure.lateness import lateness_of_share
 from dilaton.run.record.model import (
     Adaptation,
+    BeginRecord,
     BusyRecord,
     ClockChange,
     ContentionRecord,
@@ -142,11 +143,18 @@ def _contention(seen: Counters) -> ContentionRecord | None:
         ns_totals=list(found.totals_ns),
         interrupts=list(found.interrupts),
         longest_ns=max((stretch.ns for stretch in found.longest), default=0),
-        longest=[
-            StretchRecord(begin_s=stretch.begin_ns / 1e9, end_s=stretch.end_ns / 1e9) for stretch in found.longest
-        ],
+        longest=_stretches(found.longest),
         jobs_ns_counts=list(found.jobs),
+        begins=[
+            BeginRecord(process=each.process, at_s=None if each.at_ns is None else each.at_ns / 1e9)
+            for each in found.begins
+        ],
+        waits=_stretches(found.waits),
     )
+
+
+def _stretches(found: Iterable[Stretch]) -> list[StretchRecord]:
+    return [StretchRecord(begin_s=each.begin_ns / 1e9, end_s=each.end_ns / 1e9) for each in found]
 
 
 def _contention_together(each: Sequence[ContentionRecord]) -> ContentionRecord | None:
@@ -157,9 +165,15 @@ def _contention_together(each: Sequence[ContentionRecord]) -> ContentionRecord |
         ns_totals=_added(one.ns_totals for one in each),
         interrupts=_added(one.interrupts for one in each),
         longest_ns=max(one.longest_ns for one in each),
-        longest=sorted((of for one in each for of in one.longest), key=lambda of: of.begin_s - of.end_s),
+        longest=_longest_first(of for one in each for of in one.longest),
+        begins=sorted((of for one in each for of in one.begins), key=lambda of: of.process),
+        waits=_longest_first(of for one in each for of in one.waits),
         jobs_ns_counts=_added(one.jobs_ns_counts for one in each),
     )
+
+
+def _longest_first(stretches: Iterable[StretchRecord]) -> list[StretchRecord]:
+    return sorted(stretches, key=lambda of: of.begin_s - of.end_s)
 
 
 def _added(bins: Iterable[Sequence[int]]) -> list[int]:

@@ -71,6 +71,8 @@ class ProcessRecord(Part):
     argv: list[str]
     start_s: float | None = None
     """Its first start."""
+    ready_s: float | None = None
+    """When it was first seen to be ready; None of one that has no readiness, or of an older version."""
     end_s: float | None = None
     """Its last end."""
     restarts: int = 0
@@ -198,6 +200,15 @@ class StretchRecord(Part):
     end_s: float
 
 
+class BeginRecord(Part):
+    """When a program that the lab starts began to talk: it first connected, sent to an address, or accepted."""
+
+    process: int
+    """Which, by its place among the processes of the plan."""
+    at_s: float | None
+    """None: it did not."""
+
+
 class ContentionRecord(Part):
     """For how long programs waited for a CPU that another program had."""
 
@@ -212,6 +223,11 @@ class ContentionRecord(Part):
     """The longest of them, the longest first."""
     jobs_ns_counts: list[int] = Field(default_factory=list)
     """What programs were woken up for and have done, by how long it took them, waiting included."""
+    begins: list[BeginRecord] = Field(default_factory=list)
+    """When programs that the lab starts began to talk: of the first 64 of a guest, but for those that start others or
+    execute another program, of which it is not known. Of an older version there are none."""
+    waits: list[StretchRecord] = Field(default_factory=list)
+    """For how long those that talk may have waited for the CPU from then on: the longest, the longest first."""
 
 
 class GuestFidelity(Part):

@@ -12,6 +12,7 @@ from dilaton.host.messages import (
     Event,
     Exited,
     OfProcess,
+    ProcessReady,
     ReadyTimeout,
     Signalled,
     Skipped,
@@ -70,6 +71,8 @@ def _changes(event: OfProcess, before: Mapping[str, Any]) -> dict[str, Any]:
         case Started():
             not_ended = {"end_s": None, "exit": None, "signal": None, "stopped": False}
             return {"outcome": "running", "restarts": before.get("restarts", 0) + 1, **not_ended}
+        case ProcessReady() if "ready_s" not in before:
+            return {"ready_s": event.t_ns / 1e9}
         case StartFailed(reason=reason) | Skipped(reason=reason):
             return {"outcome": event.tag, "reason": reason}
         case ReadyTimeout(reason=reason):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,13 +10,14 @@ from dilaton.measure import numbers
 from dilaton.measure.reasons import Reason
 from dilaton.measure.waiting.answered import Answered, answered
 from dilaton.measure.waiting.asked import asked_bit_per_s
+from dilaton.measure.waiting.begins import Key, begun
 from dilaton.measure.waiting.ended import LATE_END_MAX, Ended, ended
 from dilaton.measure.waiting.filled import Filled
 from dilaton.measure.waiting.offered import Offered, offered
 from dilaton.measure.waiting.together import Life
 from dilaton.plan.model import Plan
 from dilaton.plan.network.conversations import spoken
-from dilaton.run.record.model import ProcessRecord
+from dilaton.run.record.model import GuestFidelity, ProcessRecord
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ class Programs:
 NOBODY = Programs()
 
 
-def programs_of(plan: Plan, processes: Sequence[ProcessRecord]) -> Programs:
-    """What became of the processes of a plan."""
+def programs_of(plan: Plan, processes: Sequence[ProcessRecord], guests: Sequence[GuestFidelity] = ()) -> Programs:
+    """What became of the processes of a plan, and what the clocks of its guests say of them."""
     done = [(each.node, each.name, each.result) for each in processes if each.exit == 0]
     slow = {node.name for node in plan.nodes if node.cpu is not None}
     found = Filled.of(plan, done)
@@ -51,7 +53,7 @@ def programs_of(plan: Plan, processes: Sequence[ProcessRecord]) -> Programs:
         sent=offered(plan, done),
         answers=answered(plan, done),
         ended=ended(plan, done),
-        lives=lives_of(plan, processes),
+        lives=lives_of(plan, processes, guests),
         filled=found.all(),
         shares_filled=found.all_of(slow),
     )
@@ -73,17 +75,22 @@ def late_ends(programs: Programs) -> list[Reason]:
     return [Reason("suspect", what, worst.share, LATE_END_MAX, "ratio", advice)]
 
 
-def lives_of(plan: Plan, processes: Sequence[ProcessRecord]) -> list[Life]:
+def lives_of(plan: Plan, processes: Sequence[ProcessRecord], guests: Sequence[GuestFidelity] = ()) -> list[Life]:
     """When the programs of a run were there that ended as they should, or with the run."""
     paths = spoken(plan.processes, plan.hosts, plan.nodes, plan.links, plan.course)
     behind = {process.name for process in plan.processes if process.background}
+    keys = [(process.node, process.name) for process in plan.processes]
+    ends = {key: {key[0], *(node for path in paths.get(key, ()) for node in path.ends)} for key in keys}
+    started = {(each.node, each.name): each.start_s for each in processes if not each.restarts}
+    when = begun(plan, _talked(plan, guests), started, {each.name: each.ready_s for each in processes}, ends)
 
     def life(of: ProcessRecord, begin_s: float, end_s: float) -> Life:
-        ways = [each for path in paths.get((of.node, of.name), ()) for each in path.directions]
-        round_trip_s = min((path.delay_ns / 1e9 for path in paths.get((of.node, of.name), ())), default=0.0)
+        key = (of.node, of.name)
+        ways = [each for path in paths.get(key, ()) for each in path.directions]
+        round_trip_s = min((path.delay_ns / 1e9 for path in paths.get(key, ())), default=0.0)
         way = {each.name: each.least_rate_bit_per_s for each in ways}
         asked = asked_bit_per_s(of.argv, of.result, end_s - begin_s)
-        return Life(of.node, of.name, begin_s, end_s, way, of.name in behind, asked, round_trip_s)
+        return Life(of.node, of.name, begin_s, end_s, way, of.name in behind, asked, round_trip_s, when.get(key))
 
     return [
         life(each, each.start_s, each.end_s)
@@ -91,3 +98,12 @@ def lives_of(plan: Plan, processes: Sequence[ProcessRecord]) -> list[Life]:
         if each.start_s is not None and each.end_s is not None and (each.exit == 0 or each.stopped)
         if "error" not in (each.result or {})
     ]
+
+
+def _talked(plan: Plan, guests: Sequence[GuestFidelity]) -> dict[Key, float | None]:
+    """When programs began to talk, of those of which the clocks of their guests know it."""
+    told = [each for guest in guests if guest.contention for each in guest.contention.begins]
+    # Who is told of twice was started again, in a guest whose kernel ended.
+    times = Counter(each.process for each in told)
+    known = [(plan.processes[each.process], each.at_s) for each in told if times[each.process] == 1]
+    return {(process.node, process.name): at_s for process, at_s in known}

@@ -210,7 +210,7 @@ def _verdict(plan: Plan, so_far: SoFar, beside: Seen, processes: Sequence[Proces
     if not so_far.guests:
         return None
     adaptation = so_far.fidelity.adaptation if so_far.fidelity else None
-    programs = programs_of(plan, processes)
+    programs = programs_of(plan, processes, so_far.guests)
     return judge_fidelity(plan, so_far.guests, so_far.virtual_s, adaptation, beside, programs)
 
 
@@ -318,8 +318,8 @@ def _waits(fidelity: GuestFidelity, starts: int) -> Waits | None:
     if seen is None or busy is None:
         return None
     stretches = BusyPeriods(seen.ns_counts, seen.ns_totals, seen.interrupts)
-    longest = [(each.begin_s * 1e9, each.end_s * 1e9) for each in seen.longest]
-    return Waits(stretches, sum(busy.interrupts), seen.jobs_ns_counts, longest, starts)
+    longest, talkers = ([(each.begin_s * 1e9, each.end_s * 1e9) for each in of] for of in (seen.longest, seen.waits))
+    return Waits(stretches, sum(busy.interrupts), seen.jobs_ns_counts, longest, talkers, starts)
 
 
 def _busy_periods(fidelity: GuestFidelity) -> BusyPeriods | None:

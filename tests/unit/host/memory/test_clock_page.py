@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dilaton.host.counters import NOTHING, Contention, Counters, Lack, Late, Shares, Stretch
+from dilaton.host.counters import NOTHING, Begin, Contention, Counters, Lack, Late, Shares, Stretch
 from dilaton.host.errors import GuestError
 from dilaton.host.here.memory.clock_page import ClockPage, Timeline
 from dilaton.host.orders import NEVER_NS, Orders
@@ -191,6 +191,11 @@ def test_what_a_guest_has_counted_is_a_value_that_stays_as_it_is() -> None:
         for number, (length_ns, end_ns) in enumerate([(30, 150), (20, 90)]):
             page._write("contended_longest_ns", length_ns, number)
             page._write("contended_longest_end_ns", end_ns, number)
+        page._write("talkers_longest_ns", 5)
+        page._write("talkers_longest_end_ns", 160)
+        for place, (process, at_ns) in enumerate([(3, 170), (0, 180), (1, 0)]):
+            page._write("begins_process", process, place)
+            page._write("begins_ns", at_ns, place)
         page._write("counter_calls_max", 1)
         for name, value in (("lateness", 7), ("frame_lateness", 8)):
             page._write(f"{name}_ns_log2", value, 3)
@@ -204,7 +209,9 @@ def test_what_a_guest_has_counted_is_a_value_that_stays_as_it_is() -> None:
             timers=Late([0, 0, 0, 7, *NOTHING[4:]], 70),
             frames=Late([0, 0, 0, 8, *NOTHING[4:]], 80),
             busy=seen.busy,
-            contention=Contention(*waits, [Stretch(20, 50), Stretch(-30, -10)]),
+            contention=Contention(
+                *waits, [Stretch(20, 50), Stretch(-30, -10)], [Begin(2, 70), Begin(0, None)], [Stretch(55, 60)]
+            ),
             shares=Shares(7, 8, 9, 10),
             disk_requests=3,
             disk_errors=4,
@@ -219,7 +226,7 @@ def test_what_a_guest_has_counted_is_a_value_that_stays_as_it_is() -> None:
         page._write("reads", 2)
         assert seen == expected
         page.begin_histograms()
-        assert page.counters(0).contention == Contention(*[[0] * 64] * 4, [])
+        assert page.counters(100).contention == Contention(*[[0] * 64] * 4, [], [Begin(2, 70), Begin(0, None)], [])
     finally:
         page.close()
 

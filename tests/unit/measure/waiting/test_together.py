@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from dilaton.measure.waiting.asked import asked_bit_per_s
+from dilaton.measure.waiting.begins import Begun
 from dilaton.measure.waiting.together import Life, Together, beside_others
 
 LINK, OTHER = {"a:eth0": None, "b:eth0": None}, {"c:eth0": None}
@@ -122,3 +124,17 @@ def test_programs_without_a_link_in_common_do_not_notice_each_other() -> None:
 def test_one_alone_has_none_beside_it() -> None:
     assert beside_others([life("flow", 0, 1)]) == []
     assert beside_others([]) == []
+
+
+def test_programs_met_later_by_how_much_further_apart_they_began_to_talk_than_the_lab_says() -> None:
+    """One that began first was 300 ms late, and its pings, which should have come 100 ms later, 280 to 290."""
+    flow = replace(life("flow", 0.5, 6), begun=Begun(0.8, 0.3, 0.3))
+    pings = replace(life("pings", 0.6, 1.2), begun=Begun(0.885, 0.28, 0.29))
+    _, found = beside_others([flow, pings])
+    assert found == Together("a/pings", 0.8, 1.2, apart_s=pytest.approx(0.02))
+    _, found = beside_others([flow, replace(pings, begun=None)])
+    assert found == Together("a/pings", 0.5, 1.2), "of which nobody knows"
+    _, found, _ = beside_others([flow, pings, life("other", 0.5, 6)])
+    assert found.apart_s is None, "nor by how much later the third one began"
+    _, found = beside_others([flow, pings, replace(life("other", 0, 6, OTHER), begun=Begun(5, 5, 5))])
+    assert found.apart_s == pytest.approx(0.02), "who talks over other links is nobody's business"

@@ -77,3 +77,10 @@ def test_between_two_instants_nobody_waited_longer_than_for_what_lies_there_or_t
 
 def test_nobody_waited_where_no_stretch_is_known() -> None:
     assert Waits().longest_ns(0, 100) == 0
+
+
+def test_a_program_that_talks_waited_for_as_long_as_it_did_itself() -> None:
+    seen = Waits(longest=[(10, 90)], talkers=[(30, 50), (80, 85)])
+    assert seen.talker_ns(0, 100) == 20
+    assert seen.talker_ns(45, 100) == 5
+    assert seen.longest_ns(0, 100) == 80

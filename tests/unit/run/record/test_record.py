@@ -194,7 +194,7 @@ def test_a_directory_without_a_record_and_a_file_are_refused_by_name(tmp_path: P
     ("events", "expected"),
     [
         ([], {"outcome": "not-started", "expected": False}),
-        ([started()], {"outcome": "running", "start_s": 0.0, "end_s": None, "expected": False}),
+        ([started()], {"outcome": "running", "start_s": 0.0, "ready_s": None, "end_s": None, "expected": False}),
         (
             [event("start-failed", reason="exec x: no")],
             {"outcome": "start-failed", "reason": "exec x: no", "start_s": None},
@@ -210,8 +210,8 @@ def test_a_directory_without_a_record_and_a_file_are_refused_by_name(tmp_path: P
             {"outcome": "signalled", "reason": "timed out", "expected": False},
         ),
         (
-            [started(), event("ready"), exited(signal=15, stopped=True)],
-            {"outcome": "signalled", "signal": 15, "expected": True, "reason": None},
+            [started(), event("ready", t_ns=10**9), exited(signal=15, stopped=True)],
+            {"outcome": "signalled", "signal": 15, "expected": True, "reason": None, "ready_s": 1.0},
         ),
         (
             [started(), event("ready-timeout", reason="no listener within 2 s"), exited(stopped=True)],

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
-from dilaton.host.counters import BINS, Busy, Contention, Counters, Lack, Late, Shares, Stretch
+from dilaton.host.counters import BINS, Begin, Busy, Contention, Counters, Lack, Late, Shares, Stretch
 from dilaton.host.errors import GuestError
 from dilaton.host.files import CLOCK_PAGE_DEFINITION
 from dilaton.host.here.memory.layout import MAGIC, WORD, Layout, parse_layout
@@ -39,7 +39,10 @@ HISTOGRAMS = (
 """The counters of the page."""
 
 LONGEST = 16
-"""How many of the longest stretches in which programs waited it keeps."""
+"""How many of the longest stretches in which programs waited it keeps, and of the longest waits of those that talk."""
+
+BEGINS = 64
+"""Of so many programs it has when they began to talk."""
 
 SHARES = ("nodes_work_ns", "other_work_ns", "nodes_busy_ns", "nodes_lost_ns")
 """The counters of shares on the page, in the order of `Shares`."""
@@ -256,6 +259,7 @@ class ClockPage:
         self._write("busy_max_ns", 0)
         for number in range(LONGEST):
             self._write("contended_longest_ns", 0, number)
+            self._write("talkers_longest_ns", 0, number)
         self._write("busy_interrupts", 0)
         self._write("busy_since_ns", self.read("virtual_now_ns"))
 
@@ -297,10 +301,15 @@ class ClockPage:
         """How programs waited for each other since the histograms were begun."""
         names = ("contended_ns_log2", "contended_total_ns_log2", "contended_interrupts_log2", "jobs_ns_log2")
         counts, totals_ns, interrupts, jobs = map(self._histogram, names)
-        lengths, ends = (self._array(f"contended_longest{of}_ns", LONGEST) for of in ("", "_end"))
+        longest, waits = (self._longest(of, zero_ns) for of in ("contended", "talkers"))
+        both = zip(self._array("begins_process", BEGINS), self._array("begins_ns", BEGINS), strict=True)
+        begins = [Begin(process - 1, at_ns - zero_ns if at_ns else None) for process, at_ns in both if process]
+        return Contention(counts, totals_ns, interrupts, jobs, longest, begins, waits)
+
+    def _longest(self, of: str, zero_ns: int) -> list[Stretch]:
+        lengths, ends = (self._array(f"{of}_longest{what}_ns", LONGEST) for what in ("", "_end"))
         both = zip(lengths, (end_ns - zero_ns for end_ns in ends), strict=True)
-        longest = [Stretch(end_ns - length_ns, end_ns) for length_ns, end_ns in both if length_ns]
-        return Contention(counts, totals_ns, interrupts, jobs, longest)
+        return [Stretch(end_ns - length_ns, end_ns) for length_ns, end_ns in both if length_ns]
 
     def _histogram(self, field: str) -> list[int]:
         return self._array(field, BINS)
