@@ -20,6 +20,8 @@ class Lack(IntFlag):
     KVM = 1
     OTHER_CPU = 2
     AMX = 4
+    CPU_TIMER = 8
+    """A timer of CPU time, on the event drive."""
 
 
 NO_LACK = Lack(0)

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dilaton.host.errors import GuestError, HostLacksError, MachineLostError
-from dilaton.host.messages import Event, Finished, FromAgent, OfUpdate, Stop, WhoComputes
+from dilaton.host.messages import Event, Finished, FromAgent, OfUpdate, Stop
 from dilaton.host.orders import REPEATABLE_DATE_NS
 from dilaton.host.port import Guests, Machine
 from dilaton.host.tasks import beside, unless, within
@@ -44,6 +44,7 @@ from dilaton.run.files.clock_log import log_clock
 from dilaton.run.files.directory import PLAN_FILE, RunDir
 from dilaton.run.files.event_log import EventLog
 from dilaton.run.files.verdict_log import VERDICTS_FILE, Stood, log_verdicts
+from dilaton.run.getting_on import GettingOn, name_spinning
 from dilaton.run.observer import Observer, RunClock
 from dilaton.run.record import record as records
 from dilaton.run.record.fidelity import Tally, together
@@ -61,9 +62,6 @@ from dilaton.run.steering.sessions import SessionControl
 from dilaton.run.steering.steered import Steered
 from dilaton.run.steering.suspending import SuspendControl
 from dilaton.run.steering.updates import Updates
-
-SPINNING_LOOK_HOST_S = 0.25
-"""Host seconds between looks whether a program spins, on the event drive."""
 
 PROMISE_LOOK_HOST_S = 0.5
 """How often it is looked whether wires between guests have kept what they promise."""
@@ -168,6 +166,7 @@ class _Run:
         self.steering: ClockControl | None = None
         self.suspending: SuspendControl | None = None
         self.watch: Watch | None = None
+        self.getting_on: GettingOn | None = None
         self.violation: Span | None = None
         """The violation for which the run was ended."""
         self.handlers = handlers
@@ -189,9 +188,15 @@ class _Run:
     def break_off(self, reason: str) -> None:
         """It cannot go on, for `reason` or because it was to end."""
         if self.stop.is_set():
-            self.so_far.state, self.so_far.reason = "aborted", "interrupted"
+            self.interrupted()
         else:
             self.fail(reason)
+
+    def interrupted(self) -> None:
+        """Somebody has ended it, perhaps as it did not get on."""
+        notice = self.getting_on.notice if self.getting_on else None
+        self.so_far.state = "aborted"
+        self.so_far.reason = f"interrupted; virtual time {notice}" if notice else "interrupted"
 
     async def live(self) -> None:
         self.enter("prepare")
@@ -245,6 +250,7 @@ class _Run:
             return self.clock(guests, released_ns)
 
         steering = self.steering = ClockControl(guests, self.plan.time, self.clock_changed, stays=self.plan.stays)
+        self.getting_on = GettingOn(self.plan, guests, self.so_far.events, lambda: steering.tdf, steering.note)
         updates = Updates(self.run_dir, guests.all)
         steered = Steered(self.source.lab, self.plan, updates, steering, clock)
         links = LinkControl(steered)
@@ -284,7 +290,8 @@ class _Run:
                     follow(),
                     self.keep_watch(guests, steering),
                     self.stop_when_asked(guests),
-                    self.name_spinning(guests),
+                    *([name_spinning(guests)] if self.is_repeatable else []),
+                    self.getting_on.follow(),
                     self.hold_promises(guests),
                     disk_use.keep_below(disk_bytes, self.run_dir.path),
                     tally.follow(),
@@ -367,16 +374,6 @@ class _Run:
 
         return await guests.follow(told)
 
-    async def name_spinning(self, guests: Guests) -> None:
-        """Has the agents name each program that a clock finds spinning, while the run goes on."""
-        named = [0] * len(guests.all)
-        while self.is_repeatable:
-            for number, guest in enumerate(guests.all):
-                if (found := guest.counters().spinning) > named[number]:
-                    named[number] = found
-                    await guest.send(WhoComputes())
-            await asyncio.sleep(SPINNING_LOOK_HOST_S)
-
     async def hold_promises(self, guests: Guests) -> None:
         """Ends a run of which no result is worth anything any more.
 
@@ -413,7 +410,7 @@ class _Run:
         if broken:
             self.fail(broken)
         elif self.stop.is_set() and not self.plan.stays:
-            self.so_far.state, self.so_far.reason = "aborted", "interrupted"
+            self.interrupted()
         elif violation := self.violation or self.final_violation():
             self.violation = violation
             self.fail(explain(violation))
@@ -443,6 +440,7 @@ class _Run:
             pid=os.getpid(),
             state=self.so_far.state,
             suspended=self.suspending is not None and self.suspending.is_suspended,
+            notice=self.getting_on.notice if self.getting_on else None,
             clock=self.steering.state() if self.steering else None,
             date_ns=self.so_far.date_ns or None,
         )

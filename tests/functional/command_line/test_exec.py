@@ -135,6 +135,20 @@ raise SystemExit(1)
     ]
 
 
+def test_a_timer_of_cpu_time_is_told_of_on_the_drive_on_which_computing_takes_none() -> None:
+    told = "dilaton: a timer of CPU time was set, for which computing takes no time on the event drive"
+    sets = {
+        "signal.setitimer(signal.ITIMER_VIRTUAL, 9)": ("event", [told]),
+        "signal.setitimer(signal.ITIMER_REAL, 9)": ("event", []),
+        "ctypes.CDLL(None).timer_create(2, None, ctypes.create_string_buffer(8))": ("event", [told]),
+        "signal.setitimer(signal.ITIMER_PROF, 9)": ("work", []),
+    }
+    for sets_it, (drive, lines) in sets.items():
+        program = f"import ctypes, signal; {sets_it}; raise SystemExit(1)"
+        done = execute("--drive", drive, "--", str(PYTHON), "-c", program)
+        assert (done.returncode, done.stderr.splitlines()) == (1, lines), sets_it
+
+
 ASKED_LATE = """
 import asyncio
 from dilaton.cli.main import main

@@ -101,6 +101,15 @@ def test_a_run_that_stays_has_failed_where_another_was_interrupted(
     assert ended(tmp_path, message, stays=stays) == outcome
 
 
+def test_a_run_that_is_interrupted_as_it_does_not_get_on_says_so(tmp_path: Path) -> None:
+    lab, stop = loads(LAB, "lab.yaml"), asyncio.Event()
+    stop.set()
+    run = _Run(compile_plan(lab), Source(lab, LAB), RunDir(tmp_path), Mock(spec=Observer), Options(), stop, {})
+    run.getting_on = Mock(notice="has not moved")
+    run.break_off("the guest has ended")
+    assert run.conclude().reason == "interrupted; virtual time has not moved"
+
+
 @pytest.mark.parametrize("stays", [False, True])
 def test_what_dilaton_broke_is_told_of_a_run_that_was_stopped(tmp_path: Path, *, stays: bool) -> None:
     assert ended(tmp_path, STOPPED, stays=stays, broken="a frame was late") == ("failed", "a frame was late")

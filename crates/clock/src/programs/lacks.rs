@@ -10,6 +10,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use interrupts::{Id, Word};
 
 use crate::host::page::ClockPage;
+use crate::time::present;
 
 /// What three levels of page tables can address, which is what many kernels have.
 const ADDRESS_SPACE_BYTES: u64 = 1 << 39;
@@ -33,6 +34,7 @@ const KVM: u64 = u64::from_le_bytes(*b"/dev/kvm");
 const LACKED_KVM: u64 = 1;
 const LACKED_CPU: u64 = 2;
 const LACKED_AMX: u64 = 4;
+const LACKED_CPU_TIMER: u64 = 8;
 
 /// Notes what the stopped process `pid` asks for by the system call that it enters, if it enters one; `peek` reads a word of its
 /// memory, or returns all ones where there is none.
@@ -48,6 +50,9 @@ pub fn note(page: &ClockPage, pid: c_int, registers: &libc::user_regs_struct, pe
         libc::SYS_openat if is_kvm(second, peek) => LACKED_KVM,
         // There is CPU 0 alone.
         libc::SYS_sched_setaffinity if second >= 8 && peek(third) & 1 == 0 => LACKED_CPU,
+        // Computing takes no time there.
+        libc::SYS_setitimer if present::is_event() && is_timer_of_cpu(first) => LACKED_CPU_TIMER,
+        libc::SYS_timer_create if present::is_event() && is_cpu_clock(first) => LACKED_CPU_TIMER,
         libc::SYS_arch_prctl if first == ARCH_REQ_XCOMP_PERM && second == XFEATURE_XTILE_DATA => LACKED_AMX,
         _ => return,
     };
@@ -62,6 +67,15 @@ pub fn answered(page: &ClockPage, pid: c_int, answer: i64) {
             page.address_space_lacked_bytes.fetch_max(ASKED.bytes.get(), Relaxed);
         }
     }
+}
+
+fn is_timer_of_cpu(which: u64) -> bool {
+    matches!(which as c_int, libc::ITIMER_VIRTUAL | libc::ITIMER_PROF)
+}
+
+/// Whether a clock counts CPU time: of this process or thread, or of any, whose numbers are below 0.
+fn is_cpu_clock(clock: u64) -> bool {
+    matches!(clock as c_int, libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID | c_int::MIN..=-1)
 }
 
 fn is_kvm(path: u64, peek: &impl Fn(u64) -> u64) -> bool {

@@ -29,6 +29,7 @@ LACKS = {
     Lack.KVM: "/dev/kvm was asked for; a guest cannot have guests",
     Lack.OTHER_CPU: "another CPU than CPU 0 was asked for; a guest has one",
     Lack.AMX: "AMX was asked for; a guest does not have it",
+    Lack.CPU_TIMER: "a timer of CPU time was set, for which computing takes no time on the event drive",
 }
 
 

@@ -71,6 +71,9 @@ def list_runs(*, also_left: bool = False) -> int:
     if not console.is_terminal:
         console.width = PLAIN_COLUMNS
     console.print(table if table.rows else "nothing runs" + (", and nothing has" if also_left else ""))
+    for run in runs.shown:
+        if notice := run.get("notice"):
+            complain(f"{run['lab']}: virtual time {notice}")
     for why in runs.silent:
         complain(why)
     return 0

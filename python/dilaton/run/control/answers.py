@@ -84,6 +84,8 @@ class RunState(TypedDict):
     state: State
     suspended: bool
     """Whether it is put away, until it is resumed."""
+    notice: str | None
+    """What keeps it from getting on, said of virtual time; null: nothing that is known."""
     clock: Clock | None
     """Null as long as it has not been released."""
     date_ns: int | None
