@@ -36,8 +36,39 @@ def test_two_runs_at_one_tdf_are_one_verdict(
     path.write_text("".join(json.dumps(line) + "\n" for line in (run | {"role": "truth"}, *judged)))
     cases = benchmark["cases"]
     monkeypatch.setitem(cases.__globals__, "judged_again", lambda lab, run: run["verdict"])
-    found = [(case["number"], case["tdf"]) for _, case, _, _ in cases(benchmark["Book"](path))]
+    found = [(case["number"], case["tdf"]) for _, case, _, _, _ in cases(benchmark["Book"](path))]
     assert sorted(found) == [(0, 2), (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("again", "kind"), [([1.0, 1.01], "false alarm"), ([1.0, 1.3], "right by luck"), ([0.6], "right by luck")]
+)
+def test_a_run_that_is_right_where_others_at_its_tdf_are_wrong_is_no_false_alarm(
+    benchmark: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: list[float], kind: str
+) -> None:
+    rates = {"truth": [1.0], "judged": [1.02, 1.02], "again-0": [0.0, *again], "phased": [0.0, 1.0, 1.0, 1.0, 1.0]}
+    made: list[str] = []
+
+    def run_lab(lab: object, drive: str, tdf: float, *, is_proven: bool = False) -> dict[str, Any]:
+        level = "valid" if tdf == 40 else "suspect"
+        return {"state": "finished", "tdf": tdf, "guests": [{"busy": 0.1}], "verdict": {"level": level, "reasons": []}}
+
+    measure, book = benchmark["measure"], benchmark["Book"](tmp_path / "records.jsonl")
+    add = type(book).add
+
+    def add_with_results(book: Any, record: dict[str, Any]) -> None:
+        role, number = record["role"], record["number"]
+        made.append(f"{role} {number}")
+        record["results"] = {"f0.throughput": rates[role.replace("again-1", "again-0")][number]}
+        add(book, record)
+
+    monkeypatch.setattr(type(book), "add", add_with_results)
+    monkeypatch.setitem(measure.__globals__, "run_lab", run_lab)
+    monkeypatch.setitem(measure.__globals__, "judged_again", lambda lab, run: run["verdict"])
+    measure(book, 1, is_proven=False)
+    assert [each for each in made if each.startswith("again-0")] == [f"again-0 {n + 1}" for n in range(len(again))]
+    assert ("phased 4" in made) == (kind == "right by luck"), "the truth is asked whether that is chance"
+    assert {found for *_, found in benchmark["cases"](book)} == {kind}
 
 
 def test_what_leaves_a_doubt_is_proven_only_where_that_is_asked_for(
