@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.run.control.answers import CLOCK_RELEASE, CLOCK_SHOW, CLOCK_UNTIL
+from dilaton.run.control.answers import CLOCK_RELEASE, CLOCK_SHOW, CLOCK_UNTIL, FAULT_BEGIN, LINK_CHANGE
+from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Client
 from tests.conftest import PYTHON, dilaton, held_run, outcome_of, run_in
 
@@ -71,3 +72,28 @@ def test_somebody_gets_into_a_node_though_a_program_was_at_work_where_it_is_held
             assert (shown["held"], shown["virtual_s"]) == (True, 0.02)
             client.request(CLOCK_RELEASE)
         assert outcome_of(process, out).status == 0
+
+
+POLLS = f"""
+name: polls
+time: {{drive: event}}
+guests: per-node
+nodes: {{a: , b: }}
+links: [{{endpoints: [a, b], delay: 5ms}}]
+run: [{{on: b, name: poll, exec: [{PYTHON}, -c, "{POLL.replace("0.003", "0.06")}"]}}]
+"""
+
+
+def test_what_guests_do_not_hear_where_a_run_is_held_is_refused_and_the_run_goes_on(tmp_path: Path) -> None:
+    with held_run(tmp_path, POLLS, "30ms") as (process, out):
+        with Client(out) as client:
+            with pytest.raises(ControlError, match="guest b does not listen where virtual time stands"):
+                client.request(LINK_CHANGE, link="a--b", settings=[("loss", "5%")], at=None, directory=str(tmp_path))
+            cut = {"partition": [["a"], ["b"]], "for": "1ms"}
+            with pytest.raises(ControlError, match="guest b does not listen where virtual time stands"):
+                client.request(FAULT_BEGIN, fault=cut, directory=str(tmp_path))
+            assert client.request(CLOCK_SHOW)["virtual_s"] == 0.03
+            client.request(CLOCK_RELEASE)
+        outcome = outcome_of(process, out)
+    assert outcome.status == 0, outcome.terminal
+    assert not [event for event in outcome.events if event["kind"] in ("link-changed", "began")]

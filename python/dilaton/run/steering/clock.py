@@ -82,6 +82,11 @@ class ClockControl:
         )
 
     @property
+    def is_event(self) -> bool:
+        """Whether the event drive drives it, on which guests listen to the host where they idle alone."""
+        return self._drive == "event"
+
+    @property
     def tdf(self) -> Fraction:
         """The present TDF; of a held clock, that with which it will go on."""
         return self._tdf
@@ -158,8 +163,8 @@ class ClockControl:
         self._log(reason)
 
     @contextlib.asynccontextmanager
-    async def standing(self, reason: str) -> AsyncIterator[None]:
-        """Lets virtual time stand still meanwhile, at one instant in all guests.
+    async def standing(self, reason: str) -> AsyncIterator[bool]:
+        """Lets virtual time stand still meanwhile, at one instant in all guests; whether it did so before.
 
         It then goes on, unless the clock was held before, or somebody has held it meanwhile.
 
@@ -168,16 +173,18 @@ class ClockControl:
         """
         async with self._steering(reason):
             if self._guests.is_held():
-                yield
+                yield True
                 return
             holds = self._holds
             await self._guests.hold()
             self._log(reason)
             try:
-                yield
+                yield False
             finally:
-                if self._holds == holds:
-                    await self.release(f"{reason}: done")
+                # A run that has ended meanwhile has no clock any more.
+                with contextlib.suppress(ValueError):
+                    if self._holds == holds:
+                        await self.release(f"{reason}: done")
 
     @contextlib.asynccontextmanager
     async def _hurrying(self) -> AsyncIterator[None]:

@@ -158,8 +158,10 @@ class FaultControl:
         """Begins a fault, now or later."""
         async with self._run.updates.turn:
             # What is drawn has instants of its own, none of which may be over when its agents hear of it.
-            is_one_message = len(self._plan_for(asked).guests) == 1 and not _is_drawn(asked)
-            async with contextlib.nullcontext() if is_one_message else self._run.clock.standing("a fault begins"):
+            guests = self._plan_for(asked).guests
+            is_one_message = len(guests) == 1 and not _is_drawn(asked)
+            at_once = contextlib.nullcontext() if is_one_message else self._run.at_one_instant(guests, "a fault begins")
+            async with at_once:
                 planned = self._plan_for(asked)
                 # Also of one that is refused: a name is never that of two.
                 self._count += "name" not in asked.fault
@@ -251,8 +253,11 @@ class FaultControl:
     async def _on_undo(self, asked: FaultUndo) -> FaultsTaken:
         """Undoes faults that last, and takes back those that were asked for by hand and are yet to begin."""
         async with self._run.updates.turn:
-            is_one_message = len(self._guests_with(self._undoable(asked.names))) == 1
-            async with contextlib.nullcontext() if is_one_message else self._run.clock.standing("a fault is undone"):
+            guests = self._guests_with(self._undoable(asked.names))
+            at_once = (
+                contextlib.nullcontext() if len(guests) == 1 else self._run.at_one_instant(guests, "a fault is undone")
+            )
+            async with at_once:
                 # Some may have ended before the clock stood.
                 names = self._undoable(asked.names)
 

@@ -92,9 +92,10 @@ class LinkControl:
         """Changes a link, now or at a later instant."""
         link, found = self._find(asked.link)
         async with self._run.updates.turn:
-            is_one_message = len(found) == 1 and len(self.guests_of(found[0])) == 1
+            guests = sorted({guest for number in found for guest in self.guests_of(number)})
+            is_one_message = len(found) == 1 and len(guests) == 1
             why = f"{link.name} is changed"
-            async with contextlib.nullcontext() if is_one_message else self._run.clock.standing(why):
+            async with contextlib.nullcontext() if is_one_message else self._run.at_one_instant(guests, why):
                 now_ns = self._run.now().virtual_ns
                 at_ns = now_ns if asked.at is None else asked.at
                 if at_ns < now_ns:

@@ -10,10 +10,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dilaton.host.messages import Event, OfUpdate, Refused, ToAgent, Updated
+from dilaton.host.messages import Event, OfUpdate, Refused, ToAgent, Updated, UpdateFaults
 from dilaton.host.port import Guest
+from dilaton.plan.course.entries import FaultUpdate
 from dilaton.run.control.errors import ControlError
 from dilaton.run.files.directory import RunDir
+
+NOTHING_ASKED = FaultUpdate(is_question=True, links=[], modules=[], again=[], begin=[], undo=[]).model_dump_json()
+"""A question that every agent says yes to, once it hears of it."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,20 @@ class Updates:
         if not told.answer.done():
             told.answer.set_result(message)
         return told.taken(message) if isinstance(message, Updated) else None
+
+    async def reach(self, guests: Sequence[int], host_s: float) -> list[str]:
+        """Asks agents for an answer, and waits for so long; the names of the guests of which none has come.
+
+        On the event drive one comes when the kernel idles, and where the clock stands, that may be never.
+        """
+        asking = [asyncio.create_task(self.tell(guest, UpdateFaults, NOTHING_ASKED)) for guest in guests]
+        try:
+            await asyncio.wait(asking, timeout=host_s)
+        finally:
+            for one in asking:
+                one.cancel()
+        answered = zip(guests, await asyncio.gather(*asking, return_exceptions=True), strict=True)
+        return [self._guests[guest].name for guest, answer in answered if isinstance(answer, asyncio.CancelledError)]
 
     async def tell(
         self,
