@@ -20,6 +20,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dilaton.host.here.uml import interface, kernels
+from tests.ready import commands
+from tests.ready.commands import Command
 
 # Neither other load on the machine nor what is drawn may fail a test: the same examples are tried each time.
 settings.register_profile("dilaton", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -67,6 +69,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_below(item.path, ALONE) and not is_below(item.path, BESIDE):
             item.add_marker(pytest.mark.alone)
+
+
+FRESH = ["host", "functional/command_line/test_start.py"]
+"""Where, beside these, commands are new processes: what they import, or take of the host, or what is below a test, shows."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Has commands be forked where nothing shows that."""
+    # What ends all below itself has nothing that forks there, also in files that have it of another's.
+    ends_all = "every_test_begins_alone" in getattr(item, "fixturenames", ())
+    commands.allowed = not (item.get_closest_marker("alone") or is_below(item.path, FRESH) or ends_all)
+    if not commands.allowed:
+        commands.end_starters()
 
 
 @dataclass
@@ -118,8 +134,20 @@ def command_line(*arguments: str | Path) -> list[str]:
 def dilaton(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
     """Runs `dilaton` to its end; options are those of `subprocess.run`."""
     command = command_line(*arguments)
-    options = {"env": environment()} | options
-    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    return finished(command, **({"env": environment()} | options))
+
+
+def finished(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs a command of ours to its end; options are those of `subprocess.run`."""
+    typed, patience_s = options.pop("input", None), options.pop("timeout", None)
+    pipes = dict.fromkeys(("stdout", "stderr") if typed is None else ("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with Command(command, text=True, **pipes, **options) as process:
+        try:
+            printed, said = process.communicate(typed, patience_s)
+        except BaseException:
+            process.kill()
+            raise
+    done = subprocess.CompletedProcess(command, process.returncode, printed, said)
     show(command, done)
     return done
 
@@ -146,9 +174,13 @@ def run_in(directory: Path, lab: str | Path, *arguments: str | Path, wrapper: Se
     else:
         path = lab
     out = directory / f"{number}-run"
-    command = [*map(str, wrapper), *command_line("run", path, "--out", out, *arguments)]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    show(command, done)
+    command = command_line("run", path, "--out", out, *arguments)
+    if wrapper:
+        command = [*map(str, wrapper), *command]
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+        show(command, done)
+    else:
+        done = finished(command, env=environment())
     return Outcome(done.returncode, done.stdout + done.stderr, out)
 
 
@@ -158,7 +190,7 @@ def started(*arguments: str | Path, **options: Any) -> Iterator[subprocess.Popen
 
     Options are those of `Popen`.
     """
-    with subprocess.Popen(command_line(*arguments), **({"env": environment()} | options)) as process:
+    with Command(command_line(*arguments), **({"env": environment()} | options)) as process:
         try:
             yield process
         finally:
