@@ -13,7 +13,7 @@ from tests.conftest import ROOT, Outcome, RunLab
 
 EXAMPLES = sorted((ROOT / "examples").glob("*/lab.yaml"))
 
-SMALLER = {"dumbbell": 20, "hundred-gig": 20}
+SMALLER = {"dumbbell": 20, "hundred-gig": 100}
 """By how much the rates of an example are divided here. Its TDF stays, so that a slow host has CPU over."""
 
 
