@@ -11,7 +11,7 @@ use crate::kernel::masks;
 use crate::nodes::shares;
 use crate::occasions::handlers::Adopted;
 use crate::occasions::{begins, idle, polling, reading, user_code};
-use crate::time::present;
+use crate::time::{drive, present};
 
 /// clock_gettime(2): CLOCK_MONOTONIC is virtual time on the guest's face, CLOCK_REALTIME the same since the run's date.
 ///
@@ -236,6 +236,7 @@ pub unsafe extern "C" fn kill(pid: c_int, signal: c_int) -> c_int {
         return 0;
     }
     if signal == libc::SIGKILL && page::page().is_some() {
+        drive::read_unread();
         shares::ended(pid);
         polling::ended(pid);
         begins::ended(pid);

@@ -51,6 +51,7 @@
 //!   standing.rs        interrupts at their exact instants
 //!   aside.rs           what keeping to the others' time costs
 //!   present.rs         the clock itself, which handlers may change under whoever reads it
+//!   undisturbed.rs     whether the kernel's process has been on its core
 //!   drive.rs           what drives the timeline: the host's clock, or the CPU time that the guest uses
 //! kernel/            the guest's kernel as a program
 //!   serial.rs          serial lines, read a block at a time

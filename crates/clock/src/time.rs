@@ -4,3 +4,4 @@ pub mod aside;
 pub mod drive;
 pub mod present;
 pub mod standing;
+pub mod undisturbed;

@@ -54,6 +54,7 @@ pub fn run(page: &ClockPage) {
     }
     input::report_again_if_forgotten();
     timer::remind_of_alarm();
+    drive::read_unread();
     drive::forget_entries();
     shares::work_ends(page);
     standing::go();

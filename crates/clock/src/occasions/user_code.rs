@@ -3,7 +3,7 @@
 
 use core::ffi::c_int;
 
-use interrupts::{Id, Stops};
+use interrupts::{Flag, Id, Stops};
 
 use crate::deadlines::timer;
 use crate::host::page::{count, ClockPage};
@@ -21,12 +21,15 @@ pub const STOPPED: c_int = libc::SIGALRM << 8 | 0x7F;
 struct UserCode {
     /// The stub whose user code runs: it was resumed, and the kernel has not looked at it since.
     stub: Id,
+    /// Whether it runs for the kernel, for so short that nothing is done before and after but what has to be.
+    is_brief: Flag,
     /// The stub that was stopped at the bound.
     stopped_at_bound: Id,
     stops: Stops,
 }
 
-static USER: UserCode = UserCode { stub: Id::new(0), stopped_at_bound: Id::new(0), stops: Stops::none() };
+static USER: UserCode =
+    UserCode { stub: Id::new(0), is_brief: Flag::new(false), stopped_at_bound: Id::new(0), stops: Stops::none() };
 
 /// The stub whose user code runs, or is about to; 0: none.
 pub fn running() -> c_int {
@@ -38,6 +41,13 @@ pub fn running() -> c_int {
 pub fn before_user(page: &ClockPage, pid: c_int, is_for_kernel: bool) -> bool {
     standing::go();
     waiting::tell_and_wait(page);
+    if is_for_kernel && present::is_work() && drive::may_read_later() && !shares::is_active() {
+        // It does what the kernel has it do and comes back. What is due can wait for that, as it would in the kernel.
+        USER.stub.set(pid);
+        USER.is_brief.set(true);
+        drive::stub_runs_for_kernel(pid);
+        return true;
+    }
     if !is_for_kernel {
         timer::remind_of_alarm();
     }
@@ -74,7 +84,11 @@ pub fn after_user(page: &ClockPage) {
             aside::end();
             ending::before_entry(page);
             drive::step_entry();
-            drive::stub_stopped();
+            if USER.is_brief.take() {
+                drive::stub_stopped_for_kernel();
+            } else {
+                drive::stub_stopped();
+            }
             shares::stopped(page);
         });
         if present::is_event() {

@@ -26,7 +26,7 @@ use crate::nodes::shares;
 use crate::occasions::{begins, contention, deaths, polling, user_code};
 use crate::programs::{counter, cpuid, faults, lacks, seccomp, stub, stubs};
 use crate::sources::disks;
-use crate::time::drive;
+use crate::time::undisturbed;
 
 const NT_X86_XSTATE: usize = 0x202;
 const PTRACE_OLDSETOPTIONS: c_uint = 21;
@@ -469,7 +469,7 @@ fn die_with_kernel() {
 /// The first function of a child with its own memory, mostly a stub, which has no clock of ours.
 extern "C" fn born_apart(birth: *mut c_void) -> c_int {
     page::forget();
-    drive::detach();
+    undisturbed::detach();
     own_counter::disable();
     born(birth)
 }

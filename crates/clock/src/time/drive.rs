@@ -5,11 +5,10 @@
 //!
 //! **Cost.** The kernel reads its clock a dozen times a packet, and reading a CPU clock takes a system call. So between
 //! such readings ("resyncs") the time-stamp counter is read instead, which is right as long as the process stays on its
-//! core. Whether it has is told by a *restartable sequence* (rseq(2)): the host kernel clears the sequence's pointer
-//! whenever it takes the process off the CPU, or interrupts it with a signal. The sequence itself is never entered; its
-//! pointer is all that is needed. So a reading is one counter, one load, and a multiplication. While the kernel has
-//! given its time-stamp counter up (`host/own_counter.rs`), the host's clock takes its place: a system call, half as
-//! long as that for a CPU clock. The two have each their own zero, so from one to the other is a resync.
+//! core. Whether it has is told by the host's kernel (`time/undisturbed.rs`). So a reading is one counter, one load, and a
+//! multiplication. While the kernel has given its time-stamp counter up (`host/own_counter.rs`), the host's clock takes
+//! its place: a system call, half as long as that for a CPU clock. The two have each their own zero, so from one to the other
+//! is a resync.
 //!
 //! **Error.** The counter goes on in interrupts of the host and while a hypervisor has taken the core away, and the CPU
 //! clock may not count these. Nor does every host tell of a core that was given away in a system call: Linux 6.19 clears the
@@ -19,7 +18,9 @@
 //! so is each of the first 20 ms, over which the counter is measured.
 //!
 //! **Stubs.** Exactly one process of a guest runs at a time. A stub's CPU clock is read when it has stopped, and in a
-//! handler that interrupts its run.
+//! handler that interrupts its run. Where it has only mapped a page for its kernel, which takes a microsecond or two, that is
+//! left for when it stops the next time, or another one runs, or the kernel idles, or ends it: by the counter no more than
+//! [`UNREAD_NS_MAX`] are ever left so, which is how much too little work may be read until then.
 //!
 //! *Steps* are clock readings of the kernel, and entries of user code into it: a nanosecond for the one, which
 //! shifts no packet; a hundred for the other, what a system call takes on real hardware, and a microsecond when the guest
@@ -28,9 +29,7 @@
 //! Handlers interrupt everything here. All state is single words; a reader that was interrupted finds the count of
 //! resyncs moved and starts again, and an interrupted resync finds the same and lets the next reader resync once more.
 
-use core::cell::UnsafeCell;
 use core::ffi::c_int;
-use core::ptr::addr_of_mut;
 use core::sync::atomic::{compiler_fence, Ordering::SeqCst};
 
 use interrupts::{Flag, Id, Word};
@@ -39,6 +38,7 @@ use virtual_time::{Drive, DriveInstant, HostInstant, Now};
 use crate::host::own_counter::{self, host_now, ticks};
 use crate::host::page::count;
 use crate::host::{page, sys};
+use crate::time::undisturbed;
 
 /// What a clock reading of the kernel costs on the event drive.
 pub const READING_NS: u64 = 1;
@@ -65,6 +65,9 @@ const TRUST_NS: u64 = 1_000_000;
 /// A resync is due when the last reading is this long ago: longer than the kernel mostly works between two readings, and
 /// shorter than it takes to come back to a core.
 const GAP_NS: u64 = 5_000;
+
+/// How much host time a stub may run for its kernel before its CPU time is read, in one run or some.
+const UNREAD_NS_MAX: u64 = 10_000;
 
 /// How many stubs have their CPU time remembered while they do not run. That of others is read once more.
 const STUB_SLOTS: usize = 64;
@@ -98,6 +101,11 @@ struct Meter {
     /// The stub that runs, or 0, and its CPU time as read last.
     running: Id,
     running_ns: Word,
+    /// The stub that has run for the kernel since its CPU time was read, or 0; how long by the counter, nanoseconds; and the counter
+    /// when the present such run began.
+    unread: Id,
+    unread_ns: Word,
+    unread_begin_ticks: Word,
     /// Stubs that have stopped, each in the slot of its number.
     stopped: [StoppedStub; STUB_SLOTS],
 }
@@ -119,6 +127,9 @@ static METER: Meter = Meter {
     stubs_ns: Word::new(0),
     running: Id::new(0),
     running_ns: Word::new(0),
+    unread: Id::new(0),
+    unread_ns: Word::new(0),
+    unread_begin_ticks: Word::new(0),
     stopped: [const { StoppedStub { pid: Id::new(0), cpu_ns: Word::new(0) } }; STUB_SLOTS],
 };
 
@@ -127,62 +138,12 @@ struct StoppedStub {
     cpu_ns: Word,
 }
 
-/// struct rseq of the host kernel (include/uapi/linux/rseq.h), in its first size.
-#[repr(C, align(32))]
-struct Rseq {
-    cpu_id_start: u32,
-    cpu_id: u32,
-    sequence: u64,
-    rest: [u32; 4],
-}
-
-/// struct rseq_cs: a sequence of no instructions that we run, with the signature that the host checks before its end.
-#[repr(C, align(32))]
-struct Sequence {
-    version: u32,
-    flags: u32,
-    start: u64,
-    length: u64,
-    abort: u64,
-}
-
-/// What the host kernel is told to watch, and where it tells.
-struct Watched {
-    rseq: UnsafeCell<Rseq>,
-    sequence: UnsafeCell<Sequence>,
-    /// A signature, and the end that it stands before.
-    signed: [u32; 2],
-}
-
-// SAFETY: written at start by the only thread, and then by the host kernel on its behalf.
-unsafe impl Sync for Watched {}
-
-const SIGNATURE: u32 = 0x5305_3053;
-
-static WATCHED: Watched = Watched {
-    rseq: UnsafeCell::new(Rseq { cpu_id_start: 0, cpu_id: 0, sequence: 0, rest: [0; 4] }),
-    sequence: UnsafeCell::new(Sequence { version: 0, flags: 0, start: 0, length: 1, abort: 0 }),
-    signed: [SIGNATURE, 0],
-};
-
 /// Prepares both drives; the counter is measured against the host's clock from here on.
 pub fn start() {
     let (begin_ticks, begin_host_ns) = counter_and_host();
     METER.begin_ticks.set(begin_ticks);
     METER.begin_host_ns.set(begin_host_ns);
-    // SAFETY: the structures are static; nothing else uses them yet.
-    unsafe {
-        let sequence = WATCHED.sequence.get();
-        (*sequence).start = sequence as u64;
-        (*sequence).abort = (&raw const WATCHED.signed[1]) as u64;
-        sys::rseq(WATCHED.rseq.get().cast(), false, SIGNATURE);
-    }
-}
-
-/// Called in a new child of the kernel, whose memory will not have the structure that the host kernel writes to.
-pub fn detach() {
-    // SAFETY: what was registered, if it was.
-    unsafe { sys::rseq(WATCHED.rseq.get().cast(), true, SIGNATURE) };
+    undisturbed::start();
 }
 
 /// Begins to meter work, if that is not being done yet.
@@ -190,7 +151,7 @@ pub fn meter_work() {
     if !METER.metered.get() {
         METER.metered.set(true);
         // Readings so far were of a counter that may not have been measured.
-        watch(false);
+        undisturbed::watch(false);
     }
 }
 
@@ -335,7 +296,7 @@ fn work() -> Work {
 /// How much the guest has worked by now, by the counter; `None` where a resync is due.
 #[inline]
 fn work_by_counter() -> Option<Work> {
-    if !undisturbed() {
+    if !undisturbed::is() {
         return None;
     }
     let offset_ns = METER.offset_ns.get();
@@ -343,7 +304,7 @@ fn work_by_counter() -> Option<Work> {
     let ns = offset_ns.wrapping_add(counter.ns);
     let host_ns = METER.host_offset_ns.get().wrapping_add(counter.ns);
     compiler_fence(SeqCst);
-    let trusted = undisturbed() && !counter.is_stale() && ns.wrapping_sub(METER.latest_ns.get()) <= GAP_NS;
+    let trusted = undisturbed::is() && !counter.is_stale() && ns.wrapping_sub(METER.latest_ns.get()) <= GAP_NS;
     trusted.then_some(Work { ns, host_ns })
 }
 
@@ -352,7 +313,7 @@ fn work_by_counter() -> Option<Work> {
 fn resync() -> Work {
     let resyncs = METER.resyncs.get();
     let is_measured = measure_counter();
-    watch(is_measured);
+    undisturbed::watch(is_measured);
     compiler_fence(SeqCst);
     let running = METER.running.get();
     if running != 0 {
@@ -373,7 +334,7 @@ fn resync() -> Work {
         METER.resyncs.set(resyncs + 1);
     } else {
         // A handler resynced in the middle of this, and what was stored since is older than that.
-        watch(false);
+        undisturbed::watch(false);
     }
     if let Some(page) = page::page() {
         count(&page.work_resyncs);
@@ -401,7 +362,7 @@ pub fn take_back(ns: u64) {
 /// as in a resync.
 pub fn leave_out(ns: u64) {
     METER.left_out_ns.add(ns);
-    watch(false);
+    undisturbed::watch(false);
 }
 
 /// The kernel lets stub `pid` run.
@@ -412,21 +373,70 @@ pub fn stub_runs(pid: c_int) {
     if !METER.metered.get() {
         return;
     }
+    if METER.unread.get() == pid {
+        // It goes on from where it was read.
+        METER.unread.set(0);
+    } else {
+        read_unread();
+    }
     let slot = &METER.stopped[pid as usize % STUB_SLOTS];
     let cpu_ns = if slot.pid.get() == pid { slot.cpu_ns.get() } else { stub_cpu_ns(pid).unwrap_or(0) };
     METER.running_ns.set(cpu_ns);
     METER.running.set(pid);
 }
 
+/// Whether what a stub does for its kernel may be read later: work is metered, by the time-stamp counter.
+pub fn may_read_later() -> bool {
+    METER.metered.get() && METER.ns_per_tick.get() != 0 && own_counter::is_enabled()
+}
+
+/// The kernel lets stub `pid` run for itself, where that may be read later.
+pub fn stub_runs_for_kernel(pid: c_int) {
+    METER.unread_begin_ticks.set(ticks());
+    stub_runs(pid);
+}
+
+/// The stub that ran for the kernel has stopped: reads its CPU time, unless it is little.
+pub fn stub_stopped_for_kernel() {
+    if !own_counter::is_enabled() {
+        return stub_stopped(); // it was given up as the stub was let run
+    }
+    let ran_ns = in_ns(ticks().saturating_sub(METER.unread_begin_ticks.get())) + METER.unread_ns.get();
+    if ran_ns > UNREAD_NS_MAX {
+        return stub_stopped();
+    }
+    let pid = METER.running.swap(0);
+    if pid != 0 {
+        let slot = &METER.stopped[pid as usize % STUB_SLOTS];
+        slot.pid.set(pid);
+        slot.cpu_ns.set(METER.running_ns.get());
+        METER.unread.set(pid);
+        METER.unread_ns.set(ran_ns);
+        undisturbed::watch(false);
+    }
+}
+
+/// Reads the CPU time that was left unread; none is while a stub runs.
+pub fn read_unread() {
+    let pid = METER.unread.swap(0);
+    if pid != 0 {
+        let slot = &METER.stopped[pid as usize % STUB_SLOTS];
+        METER.running_ns.set(slot.cpu_ns.get());
+        METER.running.set(pid);
+        stub_stopped();
+    }
+}
+
 /// The stub that ran has stopped.
 pub fn stub_stopped() {
     let pid = METER.running.swap(0);
+    METER.unread_ns.set(0);
     if pid != 0 {
         charge(pid);
         let slot = &METER.stopped[pid as usize % STUB_SLOTS];
         slot.pid.set(pid);
         slot.cpu_ns.set(METER.running_ns.get());
-        watch(false);
+        undisturbed::watch(false);
     }
 }
 
@@ -468,19 +478,6 @@ fn cpu_clock_ns(clock: libc::clockid_t) -> Option<u64> {
 fn process_clock(pid: c_int) -> libc::clockid_t {
     const CPUCLOCK_SCHED: libc::clockid_t = 2;
     (!pid << 3) | CPUCLOCK_SCHED
-}
-
-/// Whether the process has been on its core, without a signal, since [`watch`].
-fn undisturbed() -> bool {
-    // SAFETY: the structure is static; the host kernel writes it while we do not run.
-    unsafe { addr_of_mut!((*WATCHED.rseq.get()).sequence).read_volatile() != 0 }
-}
-
-/// Begins to watch for disturbances, or forces a resync.
-fn watch(begin: bool) {
-    let sequence = if begin { WATCHED.sequence.get() as u64 } else { 0 };
-    // SAFETY: as in `undisturbed`.
-    unsafe { addr_of_mut!((*WATCHED.rseq.get()).sequence).write_volatile(sequence) };
 }
 
 fn in_ns(ticks: u64) -> u64 {
