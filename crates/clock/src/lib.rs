@@ -10,7 +10,8 @@
 //! interpose.rs       the libc functions that the kernel calls, in virtual time
 //! files.rs           those on files
 //! programs/          processes that the kernel traces
-//!   tracee.rs          duties toward them: extended CPU state, death with the kernel
+//!   tracee.rs          duties toward them: death with the kernel, and what follows
+//!   extended.rs        their extended CPU state
 //!   seccomp.rs         the same toward those that the kernel does not trace
 //!   counter.rs         instructions that are carried out: the time-stamp counter, CPUID, the agent's requests
 //!   cpuid.rs           what they are told of the processor

@@ -2,6 +2,7 @@
 
 pub mod counter;
 pub mod cpuid;
+pub mod extended;
 pub mod faults;
 pub mod lacks;
 pub mod memory;

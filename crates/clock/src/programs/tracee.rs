@@ -1,85 +1,38 @@
 //! Duties toward the user processes of the guest, which the kernel runs as traced host processes ("stubs").
 //!
-//! - **Extended CPU state.** The kernel saves and restores it with a buffer of 2,696 bytes (FP_SIZE); a host with AMX
-//!   demands more (PTRACE_SETREGSET wants the full size), and the first user process would panic the kernel. The buffer is
-//!   padded with zeros: the components beyond are in their initial state, and user code has never touched them.
-//! - **Restores that change nothing.** The kernel restores before every return to user code what it saved at the last
-//!   entry. Most are the same bytes to the same process: these are left out, after a look where it has run for the kernel
-//!   since. What it reads twice of a stopped process, also of what has stopped it, is read once.
+//! - **Extended CPU state** is padded, and not restored where it is what it was (`programs/extended.rs`). What the kernel reads
+//!   twice of what has stopped a process is read once.
 //! - **Page faults** are told the kernel without asking the stub, where they speak for themselves (`programs/faults.rs`).
 //! - **The time-stamp counter.** Reading it is carried out here, in virtual time (`programs/counter.rs`).
 //! - **What guests lack** is noted when a program asks for it (`programs/lacks.rs`).
 //! - **No orphans.** A stub whose kernel was killed would run on, with its system calls going to the host. So every
 //!   tracee is killed with its tracer, and every child of the kernel dies with it.
 
-use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::Ordering::Relaxed;
 
 use interrupts::{Count, Word};
 
-use crate::host::page::{self, count};
+use crate::host::page;
 use crate::host::real::{self, Entry};
 use crate::host::{guard, own_counter, sys};
 use crate::nodes::shares;
 use crate::occasions::{begins, contention, deaths, polling, user_code};
-use crate::programs::{counter, cpuid, faults, lacks, seccomp, stub, stubs};
+use crate::programs::{counter, cpuid, extended, faults, lacks, seccomp, stub, stubs};
 use crate::sources::disks;
 use crate::time::undisturbed;
 
-const NT_X86_XSTATE: usize = 0x202;
 const PTRACE_OLDSETOPTIONS: c_uint = 21;
 /// From linux/ptrace.h (x86); not in every version of the libc crate.
-const PTRACE_ARCH_PRCTL: c_uint = 30;
 const PTRACE_SYSEMU: c_uint = 31;
 const PTRACE_SYSEMU_SINGLESTEP: c_uint = 32;
 
 /// How a stub stops at a system call of its user code, which the kernel tells from a trap (PTRACE_O_TRACESYSGOOD).
 const SYSTEM_CALL_STOP: c_int = libc::SIGTRAP | 0x80;
 
-/// Room for the largest extended state; AMX needs 11,008 bytes.
-const STATE_BYTES_MAX: usize = 16 * 1024;
-
-/// How many stopped processes have their registers remembered. Those of others are restored more often.
-const SAVED_SLOTS: usize = 64;
-
-#[repr(C, align(64))]
-struct State([u8; STATE_BYTES_MAX]);
-
-/// Registers as last read from a process.
-struct Saved {
-    pid: c_int,
-    length: usize,
-    /// Whether it has run since, for the kernel alone, so that they may have changed.
-    has_run: bool,
-    /// Linux 6.1 asks for 2,696 bytes, 7.2 for all that this host has.
-    bytes: [u8; STATE_BYTES_MAX],
-}
-
-struct Registers {
-    padded: UnsafeCell<State>,
-    saved: UnsafeCell<[Saved; SAVED_SLOTS]>,
-    /// What a process is asked for to be compared: the kernel's stacks have no room for it.
-    asked: UnsafeCell<[u8; STATE_BYTES_MAX]>,
-}
-
-// SAFETY: the kernel is one thread, and its signal handlers do not trace processes.
-unsafe impl Sync for Registers {}
-
-static REGISTERS: Registers = Registers {
-    padded: UnsafeCell::new(State([0; STATE_BYTES_MAX])),
-    saved: UnsafeCell::new(
-        [const { Saved { pid: 0, length: 0, has_run: false, bytes: [0; STATE_BYTES_MAX] } }; SAVED_SLOTS],
-    ),
-    asked: UnsafeCell::new([0; STATE_BYTES_MAX]),
-};
-
 struct Tracing {
     /// How the kernel resumed a process last.
     last_resume: Word,
-    /// Size of the extended state that the host demands; 0: not asked yet.
-    full_bytes: Count,
     /// The ring of births, and how many there were.
     births: [Birth; BIRTHS],
     births_count: Count,
@@ -87,15 +40,9 @@ struct Tracing {
 
 static TRACING: Tracing = Tracing {
     last_resume: Word::new(0),
-    full_bytes: Count::new(0),
     births: [const { Birth { entry: Count::new(0), argument: Count::new(0) } }; BIRTHS],
     births_count: Count::new(0),
 };
-
-fn saved(pid: c_int) -> &'static mut Saved {
-    // SAFETY: see `Registers`; the reference does not outlive the call that asked for it.
-    unsafe { &mut (*REGISTERS.saved.get())[pid as usize % SAVED_SLOTS] }
-}
 
 /// ptrace(2).
 ///
@@ -110,9 +57,9 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
         user_code::after_user(page);
     }
     match request {
-        libc::PTRACE_GETREGSET if address as usize == NT_X86_XSTATE => {
+        libc::PTRACE_GETREGSET if address as usize == extended::NT_X86_XSTATE => {
             // SAFETY: the kernel's iovec.
-            let result = unsafe { read_state(pid, data.cast()) };
+            let result = unsafe { extended::read(pid, data.cast()) };
             if let Some(page) = page::page() {
                 shares::registers_read(page, pid);
                 polling::registers_read(page, pid);
@@ -134,9 +81,9 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
                 lacks::answered(page, pid, answer);
             }
         }
-        libc::PTRACE_SETREGSET if address as usize == NT_X86_XSTATE => {
+        libc::PTRACE_SETREGSET if address as usize == extended::NT_X86_XSTATE => {
             // SAFETY: the kernel's iovec.
-            return unsafe { write_state(pid, data.cast()) };
+            return unsafe { extended::write(pid, data.cast()) };
         }
         PTRACE_OLDSETOPTIONS | libc::PTRACE_SETOPTIONS => {
             data = (data as usize | libc::PTRACE_O_EXITKILL as usize) as *mut c_void;
@@ -169,24 +116,7 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
         }
         _ => {}
     }
-    // These leave a process where it is, and its extended state; after anything else it may have run, or be another one. By the
-    // last the kernel tells it where its thread-local storage is, whenever it has turned to another one in between.
-    if !matches!(
-        request,
-        libc::PTRACE_GETREGS
-            | libc::PTRACE_GETREGSET
-            | libc::PTRACE_SETREGS
-            | libc::PTRACE_GETSIGINFO
-            | PTRACE_ARCH_PRCTL
-    ) {
-        let entry = saved(pid);
-        if request == libc::PTRACE_CONT && entry.pid == pid {
-            entry.has_run = true;
-        } else {
-            entry.length = 0;
-        }
-        stub::forget();
-    }
+    extended::requested(request, pid, data as c_int);
     // SAFETY: passed through.
     let result = unsafe { stub::request(request, pid, address, data) };
     if request == libc::PTRACE_GETREGS && result == 0 {
@@ -201,102 +131,6 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
         }
     }
     result
-}
-
-unsafe fn read_state(pid: c_int, buffer: *mut libc::iovec) -> c_long {
-    // SAFETY: passed through; the buffer then holds `iov_len` bytes, or what is known of the process, if that fits.
-    unsafe {
-        let entry = saved(pid);
-        if entry.pid == pid && entry.length > 0 && !entry.has_run && entry.length <= (*buffer).iov_len {
-            core::ptr::copy_nonoverlapping(entry.bytes.as_ptr(), (*buffer).iov_base.cast::<u8>(), entry.length);
-            (*buffer).iov_len = entry.length;
-            return 0;
-        }
-        let result = stub::request(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast());
-        let length = (*buffer).iov_len;
-        if result == 0 && length <= STATE_BYTES_MAX {
-            entry.pid = pid;
-            entry.length = length;
-            entry.has_run = false;
-            core::ptr::copy_nonoverlapping((*buffer).iov_base.cast::<u8>(), entry.bytes.as_mut_ptr(), length);
-        } else {
-            entry.length = 0;
-        }
-        result
-    }
-}
-
-unsafe fn write_state(pid: c_int, buffer: *mut libc::iovec) -> c_long {
-    let Some(page) = page::page() else {
-        // SAFETY: passed through.
-        return unsafe { stub::request(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast()) };
-    };
-    count(&page.register_restores);
-    // SAFETY: the kernel's buffer.
-    let wanted = unsafe { core::slice::from_raw_parts((*buffer).iov_base.cast::<u8>(), (*buffer).iov_len) };
-    let full = full_bytes(pid);
-    let entry = saved(pid);
-    // Of a buffer that is larger than this host's state its end means nothing.
-    let state = &wanted[..wanted.len().min(full)];
-    if entry.pid == pid
-        && entry.length == state.len()
-        && entry.bytes[..entry.length] == *state
-        && (!entry.has_run || is_as_it_was(pid, entry))
-    {
-        count(&page.register_restores_skipped);
-        return 0;
-    }
-    entry.length = 0;
-    // SAFETY: either the kernel's buffer, or ours with room for `full` bytes of which only the head is ever written.
-    unsafe {
-        if full <= wanted.len() {
-            (*buffer).iov_len = full;
-            return stub::request(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast());
-        }
-        let padded = (*REGISTERS.padded.get()).0.as_mut_ptr();
-        core::ptr::copy_nonoverlapping(wanted.as_ptr(), padded, wanted.len());
-        let mut whole = libc::iovec { iov_base: padded.cast(), iov_len: full };
-        stub::request(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, (&raw mut whole).cast())
-    }
-}
-
-/// Whether the extended state of `pid`, which has run for the kernel, is what it was before: to ask takes half as long as to set
-/// it. It is asked for as much as the kernel keeps; the header in that says whether more is in use.
-fn is_as_it_was(pid: c_int, entry: &mut Saved) -> bool {
-    let state = REGISTERS.asked.get();
-    let mut known = libc::iovec { iov_base: state.cast(), iov_len: entry.length };
-    // SAFETY: see `Registers`; the buffer is writable for its length.
-    let is_same = unsafe {
-        stub::request(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, (&raw mut known).cast()) == 0
-            && (&(*state))[..known.iov_len] == entry.bytes[..entry.length]
-    };
-    entry.has_run = !is_same;
-    is_same
-}
-
-/// The size of the extended state of process `pid`, which is that of every process on this host.
-fn full_bytes(pid: c_int) -> usize {
-    let known = TRACING.full_bytes.get();
-    if known > 0 {
-        return known;
-    }
-    // SAFETY: the buffer is writable for its length; it is cleared again, since it pads later states with zeros.
-    let full = unsafe {
-        let state = REGISTERS.padded.get();
-        let mut whole = libc::iovec { iov_base: state.cast(), iov_len: STATE_BYTES_MAX };
-        let failed =
-            stub::request(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, (&raw mut whole).cast()) != 0;
-        (*state).0.fill(0);
-        if failed || whole.iov_len == STATE_BYTES_MAX {
-            crate::die(b"dilaton clock: the size of this host's extended CPU state cannot be told\n");
-        }
-        whole.iov_len
-    };
-    TRACING.full_bytes.set(full);
-    if let Some(page) = page::page() {
-        page.extended_state_bytes.store(full as u64, Relaxed);
-    }
-    full
 }
 
 /// waitpid(2): a stub that stopped because it read the time-stamp counter goes on with virtual time, and one that stopped at
