@@ -188,6 +188,7 @@ fn check(plan: &Plan, guest: &str) -> Result<()> {
 fn prepare_kernel(guests: &[plan::Guest], name: &str) -> Result<()> {
     let entry = guests.iter().find(|entry| entry.name == name);
     entry.iter().try_for_each(|entry| entry.clock_rate.face().map(clock::set_face))?;
+    guest::keep_pages_in_order()?;
     let mut modules = Modules::find()?;
     let wanted = entry.iter().flat_map(|entry| &entry.modules);
     for module in OWN_MODULES.into_iter().chain(wanted.map(String::as_str)) {
