@@ -147,11 +147,11 @@ def test_a_kernel_starts_no_program_for_its_devices() -> None:
     ("program", "turns", "stops", "requests", "clocks"),
     [
         pytest.param(GETPPID, 5000, 1, 4, 3.1, id="getppid"),
-        pytest.param(FAULT, 1000, 2, 9, 6.8, id="page fault"),
+        pytest.param(FAULT, 1000, 2, 8, 6.8, id="page fault"),
         # A reading of the clock and a sleep, after which the kernel turns to the program from none.
         pytest.param(SLEEP, 1000, 2, 11, 23, id="sleep"),
         # Of the machine's own libc and program.
-        pytest.param(SPAWN, 20, 485, 2020, 1570, id="fork and exec"),
+        pytest.param(SPAWN, 20, 485, 1870, 1570, id="fork and exec"),
     ],
 )
 def test_what_a_program_asks_for_takes_no_more_of_the_host(
