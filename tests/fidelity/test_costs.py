@@ -119,7 +119,7 @@ def test_a_node_more_takes_no_more_stops_and_requests(tmp_path: Path) -> None:
         async with held_guest(line(nodes), run_dir) as guest:
             return [guest.page.read(name) for name in (STOPS, REQUESTS)]
 
-    check_one_more(lambda nodes, run_dir: asyncio.run(made(nodes, run_dir)), (204, 955), tmp_path)
+    check_one_more(lambda nodes, run_dir: asyncio.run(made(nodes, run_dir)), (204, 780), tmp_path)
 
 
 @pytest.mark.usefixtures("traced")
@@ -130,7 +130,7 @@ def test_a_program_more_takes_no_more_stops_and_requests(tmp_path: Path) -> None
         entries = [{"on": "a", "name": f"p{number}", "exec": "true"} for number in range(programs)]
         return beyond_cpuids(*counted({"nodes": {"a": {}}, "run": entries}, "work", run_dir, (STOPS, REQUESTS, CPUIDS)))
 
-    check_one_more(run, (420, 1795), tmp_path)
+    check_one_more(run, (420, 1615), tmp_path)
 
 
 def test_a_kernel_starts_no_program_for_its_devices() -> None:
@@ -149,9 +149,9 @@ def test_a_kernel_starts_no_program_for_its_devices() -> None:
         pytest.param(GETPPID, 5000, 1, 4, 3.1, id="getppid"),
         pytest.param(FAULT, 1000, 2, 8, 6.8, id="page fault"),
         # A reading of the clock and a sleep, after which the kernel turns to the program from none.
-        pytest.param(SLEEP, 1000, 2, 11, 23, id="sleep"),
+        pytest.param(SLEEP, 1000, 2, 8, 23, id="sleep"),
         # Of the machine's own libc and program.
-        pytest.param(SPAWN, 20, 485, 1870, 1570, id="fork and exec"),
+        pytest.param(SPAWN, 20, 485, 1840, 1570, id="fork and exec"),
     ],
 )
 def test_what_a_program_asks_for_takes_no_more_of_the_host(

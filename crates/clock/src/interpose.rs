@@ -11,6 +11,7 @@ use crate::kernel::masks;
 use crate::nodes::shares;
 use crate::occasions::handlers::Adopted;
 use crate::occasions::{begins, idle, polling, reading, user_code};
+use crate::programs::general;
 use crate::time::{drive, present};
 
 /// clock_gettime(2): CLOCK_MONOTONIC is virtual time on the guest's face, CLOCK_REALTIME the same since the run's date.
@@ -240,6 +241,7 @@ pub unsafe extern "C" fn kill(pid: c_int, signal: c_int) -> c_int {
         shares::ended(pid);
         polling::ended(pid);
         begins::ended(pid);
+        general::forget(pid);
     }
     // SAFETY: passed through.
     unsafe { real::kill(pid, signal) }

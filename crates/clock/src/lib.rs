@@ -15,6 +15,7 @@
 //!   seccomp.rs         the same toward those that the kernel does not trace
 //!   counter.rs         instructions that are carried out: the time-stamp counter, CPUID, the agent's requests
 //!   cpuid.rs           what they are told of the processor
+//!   general.rs         general registers, which are set more often than they change
 //!   faults.rs          page faults, of which the kernel is told without asking them
 //!   lacks.rs           what they ask for that guests cannot give
 //!   stub.rs            what is asked of a stopped one

@@ -4,6 +4,7 @@ pub mod counter;
 pub mod cpuid;
 pub mod extended;
 pub mod faults;
+pub mod general;
 pub mod lacks;
 pub mod memory;
 pub mod seccomp;

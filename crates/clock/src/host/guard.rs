@@ -32,6 +32,19 @@ const PROCESSES: &CStr = c"DILATON_PROCESSES";
 /// The kernel's process.
 static KERNEL: Id = Id::new(0);
 
+/// This process, where it is the kernel's or has its memory; 0 in others, and until that is known.
+static OWN: Id = Id::new(0);
+
+/// The number of the kernel's process, where this is it.
+pub fn own() -> Option<c_int> {
+    Some(OWN.get()).filter(|&pid| pid != 0)
+}
+
+/// This process was forked from the kernel's, and has a memory of its own.
+pub fn is_another() {
+    OWN.set(0);
+}
+
 /// Whether the caller's parent is the kernel, which is therefore alive.
 pub fn is_child_of_kernel() -> bool {
     // SAFETY: plain system call.
@@ -57,6 +70,7 @@ pub fn stay_behind() {
         }
         sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as u32);
         KERNEL.set(libc::getpid());
+        OWN.set(KERNEL.get());
         if libc::getppid() != guard {
             // The guard ended before the line above, whose signal will therefore never come.
             crate::die(b"");

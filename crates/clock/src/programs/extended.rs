@@ -20,13 +20,11 @@ use core::sync::atomic::Ordering::Relaxed;
 use interrupts::{Count, Flag};
 
 use crate::host::page::{self, count};
+use crate::programs::general::PTRACE_ARCH_PRCTL;
 use crate::programs::stub;
 
 /// The number of these registers (linux/elf.h).
 pub const NT_X86_XSTATE: usize = 0x202;
-/// From linux/ptrace.h (x86); not in every version of the libc crate.
-const PTRACE_ARCH_PRCTL: c_uint = 30;
-
 /// How many runs for the kernel are looked at first, and which of the later ones.
 const FIRST_LOOKS: usize = 64;
 const LOOK_EACH: usize = 64;

@@ -11,7 +11,7 @@ use crate::host::page::{self, count};
 use crate::host::{real, sys};
 use crate::occasions::deaths;
 use crate::programs::shared::Shared;
-use crate::programs::{memory, stubs};
+use crate::programs::{general, memory, stubs};
 
 /// What has stopped a stub, as it was told last.
 struct Told {
@@ -52,11 +52,19 @@ fn shared(pid: c_int) -> Option<Shared> {
     TURNED.shared.get().filter(|_| pid != 0 && TURNED.pid.get() == pid)
 }
 
-/// Asks the host something of a process that the kernel traces, by ptrace(2).
+/// Asks something of a process that the kernel traces: the host, by ptrace(2), where it is not known here.
 ///
 /// # Safety
 /// As of the libc function.
 pub unsafe fn request(request: c_uint, pid: c_int, address: *mut c_void, data: *mut c_void) -> c_long {
+    // SAFETY: as of the libc function; what is told the host is a structure as the request has it.
+    unsafe {
+        let tell = |request, pid, data| asked_of_host(request, pid, null_mut(), data);
+        general::answer(request, pid, address, data, tell).unwrap_or_else(|| asked_of_host(request, pid, address, data))
+    }
+}
+
+unsafe fn asked_of_host(request: c_uint, pid: c_int, address: *mut c_void, data: *mut c_void) -> c_long {
     if let Some(page) = page::page() {
         count(&page.stub_requests);
     }

@@ -285,8 +285,11 @@ pub unsafe extern "C" fn clone(
 pub unsafe extern "C" fn fork() -> libc::pid_t {
     // SAFETY: passed through.
     let pid = unsafe { real::fork() };
-    if pid == 0 && page::page().is_some() {
-        die_with_kernel();
+    if pid == 0 {
+        guard::is_another();
+        if page::page().is_some() {
+            die_with_kernel();
+        }
     }
     pid
 }
@@ -303,6 +306,7 @@ fn die_with_kernel() {
 /// The first function of a child with its own memory, mostly a stub, which has no clock of ours.
 extern "C" fn born_apart(birth: *mut c_void) -> c_int {
     page::forget();
+    guard::is_another();
     undisturbed::detach();
     own_counter::disable();
     born(birth)
