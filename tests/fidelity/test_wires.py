@@ -81,4 +81,6 @@ def test_frames_come_at_their_instants_on_the_event_drive(run_lab: RunLab, flood
     outcome = run_lab(lab("{drive: event}", "{a: {}, b: {}}", True, flood))
     late = lateness_ns(outcome)
     assert len(late) == COUNT and max(late) < 5_000
-    assert outcome.record["fidelity"]["frames"]["lateness_us"]["max"] < 5
+    frames = outcome.record["fidelity"]["frames"]
+    assert frames["lateness_us"]["max"] < 5
+    assert frames["received"] == COUNT, "what the agents tell each other is not counted"

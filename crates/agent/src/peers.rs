@@ -13,6 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{recv, send, setsockopt, socket, sockopt, AddressFamily, MsgFlags, SockFlag, SockType};
+use requests::NEWS_ETHERTYPE;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Doing, Result};
@@ -21,8 +22,6 @@ use crate::network;
 use crate::plan::Plan;
 use crate::schedule::{Moments, Place};
 
-/// The first of the two EtherTypes for local experiments (IEEE 802, section 9.2.3).
-const ETHERTYPE: u16 = 0x88B5;
 const HEADER_BYTES: usize = 14;
 const FRAME_BYTES_MAX: usize = 1514;
 /// Room for what arrives while the agent does something else: some thousand frames.
@@ -96,14 +95,14 @@ fn open_line(device: &str) -> Result<OwnedFd> {
     network::set_up_here(index, device)?;
     let line = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None).doing(doing)?;
     setsockopt(&line, sockopt::RcvBufForce, &RECEIVE_BYTES).doing(doing)?;
-    network::bind_packets(&line, ETHERTYPE, index).doing(doing)?;
+    network::bind_packets(&line, NEWS_ETHERTYPE, index).doing(doing)?;
     Ok(line)
 }
 
 fn frame(news: News) -> Result<Vec<u8>> {
     let broadcast_from_nobody = [[0xFF; 6], [0; 6]].concat();
     let body = serde_json::to_vec(&news).doing(|| "write to other guests".to_owned())?;
-    Ok([broadcast_from_nobody, ETHERTYPE.to_be_bytes().to_vec(), body].concat())
+    Ok([broadcast_from_nobody, NEWS_ETHERTYPE.to_be_bytes().to_vec(), body].concat())
 }
 
 fn news(frame: &[u8]) -> Result<News> {

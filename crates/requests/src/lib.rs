@@ -15,6 +15,10 @@
 /// What the first register holds if HLT is a request, and not the mistake of a program.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"DILATON\0");
 
+/// The type of the Ethernet frames in which agents tell each other what became of programs: the first of the two for local
+/// experiments (IEEE 802, section 9.2.3). They are no traffic of the lab, and nobody judges a run by how late they come.
+pub const NEWS_ETHERTYPE: u16 = 0x88B5;
+
 /// Something that the clock is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {

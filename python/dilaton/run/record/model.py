@@ -111,7 +111,7 @@ class LatenessRecord(Part):
 
 
 class FramesRecord(Part):
-    """Frames that came from other guests, those of the agents included, and how late the kernel was given them."""
+    """Frames that came from other guests, but for those of the agents, and how late the kernel was given them."""
 
     received: int
     lateness_us: LatenessRecord
