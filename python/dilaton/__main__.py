@@ -7,9 +7,12 @@ from types import FrameType
 
 INTERRUPTED = 130
 
+_interrupts: list[int] = []
 
-def _interrupt(_: int, frame: FrameType | None) -> None:
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
     """Raises KeyboardInterrupt, but not out of an import, which may make any other error of it."""
+    _interrupts.append(number)
     while frame:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             os._exit(INTERRUPTED)
@@ -35,6 +38,11 @@ def run() -> None:
         finally:
             leave_the_rest()
     except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except Exception:
+        # What builds a model makes another error of it, too, and that is in no file of ours.
+        if not _interrupts:
+            raise
         sys.exit(INTERRUPTED)
 
 
