@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -80,9 +80,17 @@ def is_pattern(text: str) -> bool:
 class Selection:
     """The nodes that one or several lists of names mean, each at most once where it is drawn."""
 
-    def __init__(self, whole: Whole, seed: str) -> None:
-        """Selects from a lab; the same seed draws the same."""
+    def __init__(self, whole: Whole, seed: str, switches: Collection[str] = ()) -> None:
+        """Selects from a lab; the same seed draws the same.
+
+        Args:
+            whole: The lab.
+            seed: Of what is drawn.
+            switches: Nodes that only their own names mean. What is about nodes that have addresses or run programs is
+                about no switch, also not one that the plan makes of a segment.
+        """
         self._whole = whole
+        self._switches = switches
         self._draw = random.Random(f"{seed} select")
         self._taken: set[str] = set()
 
@@ -95,7 +103,7 @@ class Selection:
         found: list[str] = []
         for text in written:
             quantity, names = split_quantity(text)
-            meant = nodes_of(self._whole, names)
+            meant = self._meant(names)
             if quantity is not None:
                 meant = quantity.drawn_from([name for name in meant if name not in self._taken], self._draw)
             for name in meant:
@@ -104,6 +112,15 @@ class Selection:
                 found.append(name)
             self._taken.update(meant)
         return found
+
+    def _meant(self, names: str) -> list[str]:
+        found = nodes_of(self._whole, names)
+        if names in self._whole.nodes:
+            return found
+        others = [name for name in found if name not in self._switches]
+        if not others:
+            raise ValueError(f"{names}: only switches, which run no programs and have no addresses")
+        return others
 
 
 def nodes_of(whole: Whole, text: str) -> list[str]:

@@ -69,3 +69,17 @@ def test_the_same_seed_draws_the_same_and_the_plan_says_it() -> None:
     first, second = (side.split(", ") for side in words.removeprefix("partition ").split(" | "))
     assert sorted(first + second) == list(NODES)
     assert not any(other in heard[name] for name, other in itertools.product(first, second))
+
+
+@pytest.mark.parametrize("shape", ["halves", "majority", "isolate", "ring", "bridge"])
+def test_a_pattern_means_no_switch_also_not_that_of_a_segment(shape: str) -> None:
+    words, heard = hears(f"{{{shape}: ['*']}}", 5)
+    assert "lan0" not in words
+    assert (words, heard) == hears(f"{{{shape}: ['n*']}}", 5)
+
+
+def test_a_pattern_means_no_switch_of_the_labs_own() -> None:
+    lab = "name: x\nnodes: {a: {}, b: {}, s: {kind: switch}}\nlinks: [a -- s, b -- s]\n"
+    (fault,) = compile(loads(lab + "faults: [{at: 1s, partition: {halves: ['*']}}]\n", "lab.yaml")).course
+    assert isinstance(fault.effect, Partition)
+    assert sorted(fault.what.removeprefix("partition ").split(" | ")) == ["a", "b"]

@@ -229,7 +229,7 @@ def _check_load(lab: Lab, load: Load, path: Path) -> Iterator[Finding]:
 
 def _check_partition(lab: Lab, partition: Partition, path: Path, name: str) -> Iterator[Finding]:
     seen: dict[str, Path] = {}
-    selection = Selection(lab, f"{lab.seed} {name}")
+    selection = Selection(lab, f"{lab.seed} {name}", [name for name, node in lab.nodes.items() if is_switch(node)])
     for place, written in partition.written:
         here = (*path, *place)
         try:

@@ -164,9 +164,8 @@ def _random(fault: Fault, scene: Scene, known: Iterable[_Busy]) -> list[Fault]:
     until_ns = _until_ns(fault, scene)
     if (until_ns - since_ns) / chance.every.mean_ns > DRAWN_MAX:
         raise ValueError(f"draws more than {DRAWN_MAX} faults; have one less often, with every:")
-    on = [
-        name for name in Selection(scene, f"{scene.seed} {fault.name}").select(chance.on) if name not in scene.switches
-    ]
+    selection = Selection(scene, f"{scene.seed} {fault.name}", scene.switches)
+    on = [name for name in selection.select(chance.on) if name not in scene.switches]
     if not on:
         raise ValueError(f"{', '.join(chance.on)}: only switches, which run no programs")
     # Those that wait for something know nothing of instants.

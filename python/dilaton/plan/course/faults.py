@@ -115,9 +115,10 @@ def effect_of(lab: Lab, nodes: Mapping[str, Node], fault: Fault) -> tuple[Effect
     if fault.load is not None:
         return SendLoad(node=fault.load.node, load=_load(fault.load, nodes)), fault.words
     assert fault.partition is not None, "a fault that is of no link and does nothing"
-    every = [name for name, node in lab.nodes.items() if not is_switch(node)]
+    switches = {name for name, node in lab.nodes.items() if is_switch(node)}
+    every = [name for name in lab.nodes if name not in switches]
     seed = f"{lab.seed} {fault.name}"
-    words, cuts = fault.partition.drawn(Selection(lab, seed).select, every, seed)
+    words, cuts = fault.partition.drawn(Selection(lab, seed, switches).select, every, seed)
     made = [Cut(sources=cut.sources, targets=cut.targets) for cut in cuts]
     return Partition(cuts=made), f"partition {words}"
 
