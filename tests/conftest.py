@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import json
 import os
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from dilaton.host.here.jail import orphans
 from dilaton.host.here.uml import interface, kernels
 from tests.ready import commands
 from tests.ready.commands import Command
@@ -83,6 +85,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     commands.allowed = not (item.get_closest_marker("alone") or is_below(item.path, FRESH) or ends_all)
     if not commands.allowed:
         commands.end_starters()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def orphans_go_to_init() -> Iterator[None]:
+    """Has init bury again what loses its parent: a test that starts a guest in this process adopts that from then on, and
+    tests of later files would find among the host's processes those of others that are dead."""
+    yield
+    ctypes.CDLL(None).prctl(orphans.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 @dataclass
