@@ -57,10 +57,14 @@ def test_two_runs_at_once_on_the_same_hosts_with_equal_addresses_do_not_see_each
     onto = ",".join(hosts.names)
     outs = [tmp_path / "one", tmp_path / "other"]
     with contextlib.ExitStack() as stack:
-        going = [stack.enter_context(hosts.started("run", lab, "--out", out, "--onto", onto)) for out in outs]
-        while len(hosts.kept()) < 2 * len(hosts.names):
-            assert all(process.poll() is None for process in going), "one was over before the other began"
-            time.sleep(0.01)
+        arguments = ("run", lab, "--onto", onto, "--hold-at", "100ms")
+        going = [stack.enter_context(hosts.started(*arguments, "--out", out)) for out in outs]
+        for process in going:
+            assert process.stderr
+            next(line for line in process.stderr if "clock held" in line)
+        assert len(hosts.kept()) == 2 * len(hosts.names)
+        for out in outs:
+            assert hosts.dilaton("clock", out, "release").returncode == 0
         for process, out in zip(going, outs, strict=True):
             said = process.communicate(timeout=PATIENCE_HOST_S)[1]
             assert_same(Outcome(process.returncode, said, out), alone)

@@ -16,6 +16,8 @@ FEW, MANY = 2, 22
 HUNDRED = 100
 MORE_TIME_MAX = 1.3
 """Which part of the CPU time of nodes without an image those of one image may take until they are ready, and to the end."""
+ROUNDS = 6
+"""Of both, the least of which count, at most."""
 MORE_BYTES_MAX = 256 << 10
 """What a node with an image may take of its guest's memory above one without, where 2 MB are promised."""
 
@@ -50,10 +52,14 @@ def test_a_hundred_nodes_of_an_image_are_ready_about_as_soon_as_nodes_without(
     recipe = tmp_path / "box.yaml"
     recipe.write_text("host: [sleep]\n")
     assert dilaton("image", "build", recipe, "box", env=environment()).returncode == 0
-    # In turn, so that what else the machine does meets both.
-    rounds = [[cpu_s(tmp_path, image) for image in ("host", "box")] for _ in range(2)]
-    host, box = map(min, zip(*rounds, strict=True))
-    assert box <= MORE_TIME_MAX * host, rounds
+    # In turn, so that what else the machine does, which can double what a run takes, meets both; again where it met one alone.
+    rounds: list[list[float]] = []
+    while len(rounds) < ROUNDS:
+        rounds += [[cpu_s(tmp_path, image) for image in ("host", "box")] for _ in range(2)]
+        host, box = map(min, zip(*rounds, strict=True))
+        if box <= MORE_TIME_MAX * host:
+            return
+    pytest.fail(f"CPU seconds without and with an image: {rounds}")
 
 
 def test_a_further_node_of_an_image_takes_no_more_memory_than_one_of_this_machine(

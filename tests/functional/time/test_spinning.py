@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.conftest import PYTHON, RunLab, started
+from tests.conftest import PATIENCE_HOST_S, PYTHON, RunLab, started
 
 WAITS_FOR_ITS_THREAD = """
 import threading, time
@@ -62,7 +62,7 @@ def test_a_run_that_does_not_hear_that_it_is_to_end_ends_within_seconds_though_i
             assert dilaton.poll() is None
             time.sleep(0.1)
         dilaton.send_signal(signal.SIGTERM)
-        terminal, _ = dilaton.communicate(timeout=45)
+        terminal, _ = dilaton.communicate(timeout=PATIENCE_HOST_S)
     assert dilaton.returncode == 130, terminal
     record = json.loads((tmp_path / "run/run.json").read_text())
     happened = [json.loads(line) for line in events.read_text().splitlines()]

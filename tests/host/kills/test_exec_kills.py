@@ -19,6 +19,7 @@ from tests.host.kills.test_kills import (
     every_test_begins_alone,
     is_of_python_alone,
     orphans_come_to_us,
+    wait_until_no_more_is_shared_than,
     wait_until_nothing_remains,
 )
 from tests.host.processes import children, descendants, kernels, kill, status_of
@@ -40,7 +41,7 @@ def directories(tmp_path: Path) -> Iterator[dict[str, str]]:
     yield environment() | {name: str(path) for name, path in paths.items()}
     wait_until_nothing_remains()
     assert RunToKill.read_mounts() <= mounts
-    assert RunToKill.read_shared() <= shared
+    wait_until_no_more_is_shared_than(shared)
     assert [file for path in paths.values() for file in path.iterdir()] == []
 
 
