@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import functools
 import json
 import os
@@ -256,8 +257,23 @@ def built_examples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def run_example(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Outcome]:
-    """Runs the lab of an example, once for all modules that look at its run."""
-    return functools.cache(functools.partial(run_in, tmp_path_factory.mktemp("examples")))
+    """Runs the lab of an example, once for all tests that look at its run, wherever they are run."""
+    # What runs tests side by side has a place for all, with one for each of its processes in it.
+    place = tmp_path_factory.getbasetemp()
+    place = (place.parent if "PYTEST_XDIST_WORKER" in os.environ else place) / "examples"
+
+    def run_once(lab: Path) -> Outcome:
+        directory = place / lab.parent.name
+        directory.mkdir(parents=True, exist_ok=True)
+        with (directory / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (told := directory / "outcome.json").exists():
+                outcome = run_in(directory, lab)
+                told.write_text(json.dumps([outcome.status, outcome.terminal, str(outcome.path)]))
+            status, terminal, path = json.loads(told.read_text())
+            return Outcome(status, terminal, Path(path))
+
+    return functools.cache(run_once)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import secrets
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from signal import SIGKILL, SIGSTOP
 
@@ -21,7 +22,8 @@ from dilaton.host.here.uml import kernels
 from dilaton.host.port import LEFT_OUT_FILE
 from tests.conftest import PATIENCE_HOST_S, ROOT, Outcome, RunLab, environment, started
 
-LAB = (ROOT / "examples/two-sites/lab.yaml").read_text()
+EXAMPLE = ROOT / "examples/two-sites/lab.yaml"
+LAB = EXAMPLE.read_text()
 
 SAME = (
     "nodes/client/ping.stdout",
@@ -47,9 +49,9 @@ run:
 
 
 @pytest.fixture(scope="module")
-def alone(run_lab_once: RunLab) -> Outcome:
+def alone(run_example: Callable[[Path], Outcome]) -> Outcome:
     """The lab on one machine."""
-    outcome = run_lab_once(LAB)
+    outcome = run_example(EXAMPLE)
     assert outcome.status == 0
     return outcome
 

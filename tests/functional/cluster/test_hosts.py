@@ -18,7 +18,7 @@ import pytest
 from dilaton.host.here.uml import kernels
 from tests.conftest import PATIENCE_HOST_S, Outcome, RunLab, command_line, dilaton, environment
 from tests.functional.cluster.named_hosts import NamedHosts, named_hosts, processes_of
-from tests.functional.cluster.test_cluster import LAB, assert_same
+from tests.functional.cluster.test_cluster import EXAMPLE, LAB, assert_same
 from tests.images import busybox, layout, needs_programs
 
 
@@ -38,9 +38,9 @@ def lab(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def alone(run_lab_once: RunLab) -> Outcome:
+def alone(run_example: Callable[[Path], Outcome]) -> Outcome:
     """The lab on one machine."""
-    return run_lab_once(LAB)
+    return run_example(EXAMPLE)
 
 
 def test_a_lab_gives_the_same_bytes_over_hosts(hosts: NamedHosts, lab: Path, tmp_path: Path, alone: Outcome) -> None:
