@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, settings
 
 from dilaton.host.here.jail import orphans
 from dilaton.host.here.uml import interface, kernels
+from dilaton.service import conduct
 from tests.ready import commands
 from tests.ready.commands import Command
 
@@ -32,6 +33,9 @@ settings.load_profile("dilaton")
 
 # Which images somebody has in their store is no matter of the tests.
 os.environ["XDG_DATA_HOME"] = "/nonexistent"
+
+# To draw takes longer than most runs of tests. Examples have theirs drawn (`functional/studies/test_examples.py`).
+os.environ[conduct.FIGURES] = "later"
 
 # A kernel that all tests are to run is there also for runs with a home of their own.
 if kernels.VARIABLE in os.environ:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -32,6 +33,9 @@ from dilaton.service.request import RunRequest
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that ask a run to end in good order."""
+
+FIGURES = "DILATON_FIGURES"
+"""A variable by which no run draws figures at its end, whatever it measured: `later`."""
 
 
 class Watcher(Protocol):
@@ -211,13 +215,14 @@ def _report(path: Path, watcher: Watcher) -> None:
     """Writes the report of a run.
 
     It has figures if the run measured something. Of others `dilaton report` draws them when they are wanted: to import
-    what draws takes a second, as long as many runs.
+    what draws takes a second, as long as many runs, and to draw takes as long again. Who makes many runs may want none.
     """
     from dilaton.report.page import write_report
     from dilaton.run.loading import load
 
     measured = any(path.glob("measure/*/*.csv")) or any(path.glob("captures/*"))
+    drawn = measured and os.environ.get(FIGURES) != "later"
     try:
-        watcher.reported(write_report(load(path), with_figures=measured))
+        watcher.reported(write_report(load(path), with_figures=drawn))
     except (RecordError, OSError) as error:
         watcher.noted(f"there is no report: {error}")

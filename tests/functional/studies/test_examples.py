@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, Outcome, RunLab
+from tests.conftest import ROOT, Outcome, RunLab, dilaton
 
 EXAMPLES = sorted((ROOT / "examples").glob("*/lab.yaml"))
 
@@ -37,3 +37,7 @@ def test_an_example_meets_its_own_expectations(
     assert outcome.status == 0
     assert outcome.record["checks"], "an example says what it expects"
     assert all(check["passed"] for check in outcome.record["checks"])
+    # As at the end of its run, which draws none here.
+    if any(outcome.path.glob("measure/*/*.csv")) or any(outcome.path.glob("captures/*")):
+        assert dilaton("report", outcome.path).returncode == 0
+        assert "<svg" in (outcome.path / "report.html").read_text()

@@ -11,6 +11,7 @@ import pytest
 
 import dilaton
 from dilaton.run.loading import Run
+from dilaton.service.conduct import FIGURES
 from tests.conftest import Outcome, RunLab
 
 BYTES_SENT = 5_000_000
@@ -72,8 +73,10 @@ measure:
 
 @pytest.fixture(scope="module")
 def outcome(run_lab_once: RunLab) -> Outcome:
-    """A run with a TCP flow, a flood of UDP through a small queue, and a ping."""
-    return run_lab_once(LAB)
+    """A run with a TCP flow, a flood of UDP through a small queue, and a ping, which draws figures at its end."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.delenv(FIGURES)
+        return run_lab_once(LAB)
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +89,13 @@ def run(outcome: Outcome) -> Run:
 def costs(outcome: Outcome) -> list[dict[str, str]]:
     """The rows of sampler.csv."""
     return list(csv.DictReader((outcome.path / "measure" / "guest0" / "sampler.csv").read_text().splitlines()))
+
+
+def test_what_measured_something_has_figures_unless_they_are_to_come_later(outcome: Outcome, run_lab: RunLab) -> None:
+    assert "<svg" in (outcome.path / "report.html").read_text()
+    later = run_lab("name: x\nnodes: {a: {}}\nmeasure: {nodes: 1ms}\nrun: [{on: a, exec: sleep 0.1}]\n")
+    assert any(later.path.glob("measure/*/nodes.csv"))
+    assert "<svg" not in (later.path / "report.html").read_text()
 
 
 @pytest.mark.parametrize("name", PERIODS_NS)
