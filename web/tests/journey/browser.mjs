@@ -8,23 +8,26 @@ const require = createRequire(import.meta.url);
 const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 /** How long something may take to be shown, on a machine that does much else. */
-const PATIENCE_HOST_MS = 60_000;
+const PATIENCE_HOST_MS = 120_000;
 
 /** What a browser says when the API answers that something is missing or wrong; the page shows these itself. */
 const ANSWERED =
   /Failed to load resource: (the server responded with a status of (401|403|404|409|422|502)|net::ERR_INTERNET_DISCONNECTED)/;
 
+/** A browser's context, all of whose pages wait as long as that. */
+export function patient(context) {
+  context.setDefaultTimeout(PATIENCE_HOST_MS);
+  return context;
+}
+
 export async function open(origin, cookie, options = {}) {
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
-  const context = await browser.newContext({
-    viewport: { width: 1280, height: 800 },
-    reducedMotion: "reduce",
-    ...options,
-  });
+  const context = patient(
+    await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...options }),
+  );
   const [name, ...value] = cookie.split("=");
   await context.addCookies([{ name, value: value.join("="), url: origin }]);
   const page = await context.newPage();
-  page.setDefaultTimeout(PATIENCE_HOST_MS);
   const complaints = [];
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type()) && !ANSWERED.test(message.text()))

@@ -1,6 +1,6 @@
 // What several people do with a lab, and what becomes of it when the server is away: `node together.mjs ORIGIN COOKIE`, on a
 // server whose runs are on a machine without a kernel.
-import { demand, demandAccessible, editor, makeLab, open, run, until } from "./browser.mjs";
+import { demand, demandAccessible, editor, makeLab, open, patient, run, until } from "./browser.mjs";
 
 const [origin, cookie] = process.argv.slice(2);
 const { browser, page, complaints } = await open(origin, cookie);
@@ -123,7 +123,7 @@ await run({
     await page.getByRole("tab", { name: "Audit" }).click();
     await page.getByText("person.link").first().waitFor();
     await demandAccessible(page, "audit");
-    const other = await browser.newContext();
+    const other = patient(await browser.newContext());
     const ann = await other.newPage();
     await ann.goto(link);
     await ann.getByRole("button", { name: "Log in" }).waitFor();
