@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.text import Text
 
 from dilaton.cli.output import discard, visible
 
@@ -26,6 +27,20 @@ class Output(Console):
         """As rich does, with control characters in texts made visible; rich's own commands are no texts."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else visible(text), style, control)
+
+    def print_line(self, line: Text) -> None:
+        """Prints a line. Where there is no terminal it is written as it is, however long.
+
+        To lay one out takes longer than all else that is done for an event, of which a run of a thousand programs has
+        two thousand.
+        """
+        if self.is_terminal:
+            self.print(line)
+        elif not self.quiet:
+            try:
+                print(visible(line.plain), file=self.file, flush=True)
+            except BrokenPipeError:
+                self.on_broken_pipe()
 
     def on_broken_pipe(self) -> None:
         """Writes nothing more."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
-import networkx
 from pydantic import BeforeValidator, Field
 
 from dilaton.lab.kinds import HOST, ROUTER
@@ -125,10 +124,17 @@ class GraphGenerator(Generator):
         """How many nodes and links the graph has."""
         raise NotImplementedError
 
-    def of_graph(self, graph: networkx.Graph[int], place: Callable[[int], Position] | None = None) -> Topology:
-        """The network of a graph whose nodes are 0, 1, …; `place`: where a node is drawn, in steps of 1."""
+    def of_graph(
+        self, size: int, edges: Iterable[tuple[int, int]], place: Callable[[int], Position] | None = None
+    ) -> Topology:
+        """The network of a graph.
+
+        Args:
+            size: How many nodes it has, which are 0, 1, ….
+            edges: Which two are linked, each once.
+            place: Where a node is drawn, in steps of 1; None: anywhere.
+        """
         fabric = Node(kind=ROUTER, group="fabric") if self.hosts else Node()
-        size = graph.number_of_nodes()
         nodes = {f"n{number}": fabric for number in range(size)}
         positions = {f"n{number}": place(number) for number in range(size)} if place else {}
         links = []
@@ -138,7 +144,7 @@ class GraphGenerator(Generator):
             links += [self.host_link(host, f"n{number}") for host in own]
             if place:
                 positions |= zip(own, _fan(place(number), self.hosts), strict=True)
-        links += [self.fabric_link(f"n{min(a, b)}", f"n{max(a, b)}") for a, b in sorted(map(sorted, graph.edges))]
+        links += [self.fabric_link(f"n{min(a, b)}", f"n{max(a, b)}") for a, b in sorted(map(sorted, edges))]
         return Topology(nodes, links, positions)
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import networkx
 import pytest
 
 from dilaton.lab import LabError, Topology, loads
 from dilaton.lab.topology import parse_topology
+from tests.conftest import environment
 
 SMALL: dict[str, dict[str, str]] = {
     "line": {"nodes": "5"},
@@ -32,6 +36,17 @@ COUNTS = {
 """Nodes and links."""
 
 
+REGULAR = {
+    "line": networkx.path_graph(5),
+    "ring": networkx.cycle_graph(5),
+    "star": networkx.star_graph(5),
+    "full-mesh": networkx.complete_graph(5),
+    "grid": networkx.convert_node_labels_to_integers(networkx.grid_2d_graph(3, 4), ordering="sorted"),
+    "torus": networkx.convert_node_labels_to_integers(networkx.grid_2d_graph(3, 4, periodic=True), ordering="sorted"),
+}
+"""Graphs of as many nodes as these are made with."""
+
+
 def make(name: str, lab_seed: int = 1, **fields: str) -> Topology:
     return parse_topology({"generate": name, **SMALL[name], **fields}, lab_seed, ".")
 
@@ -47,6 +62,23 @@ def test_every_network_is_connected_and_without_double_links(name: str) -> None:
     graph = make(name).to_networkx()
     assert networkx.is_connected(graph)
     assert networkx.Graph(graph).number_of_edges() == graph.number_of_edges()
+
+
+@pytest.mark.parametrize("name", REGULAR)
+def test_a_regular_network_is_the_graph_of_its_name(name: str) -> None:
+    fields = {"nodes": 5, "leaves": 5, "rows": 3, "columns": 4}
+    topology = make(name, **{key: str(fields[key]) for key in SMALL[name]})
+    edges = {tuple(sorted(int(end.node.removeprefix("n")) for end in link.endpoints)) for link in topology.links}
+    assert edges == {tuple(sorted(edge)) for edge in REGULAR[name].edges}
+
+
+def test_only_networks_that_chance_draws_wait_for_networkx() -> None:
+    # To import it takes longer than to plan a hundred nodes.
+    code = "import importlib, sys; [importlib.import_module(f'dilaton.lab.topologies.{name}') for name in sys.argv[1:]]"
+    code += "; sys.exit('networkx' in sys.modules)"
+    drawn = {"jellyfish", "waxman", "barabasi-albert"}
+    names = [name.replace("-", "_") for name in SMALL if name not in drawn]
+    subprocess.run([sys.executable, "-c", code, *names], env=environment(), check=True)
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -89,7 +89,7 @@ class Display:
 
     def event(self, event: Event) -> None:
         """See `Observer`."""
-        self._console.print(_event_line(event))
+        self._console.print_line(_event_line(event))
 
     def clock_changed(self, change: ClockChange) -> None:
         """See `Observer`. That it goes on at first is not worth a line."""

@@ -25,4 +25,4 @@ class Source(GraphGenerator):
         if self.links >= self.nodes:
             raise ValueError(f"{self.links} links of a new node: must be less than the {self.nodes} nodes")
         graph = networkx.barabasi_albert_graph(self.nodes, self.links, seed=seed)
-        return self.of_graph(graph)
+        return self.of_graph(self.nodes, graph.edges)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated
-
-import networkx
 
 from dilaton.lab.generator import GraphGenerator, count, on_circle
 from dilaton.lab.topology import Topology
@@ -21,4 +20,4 @@ class Source(GraphGenerator):
 
     def make(self, seed: int) -> Topology:
         """The network; nothing in it is drawn by chance."""
-        return self.of_graph(networkx.complete_graph(self.nodes), on_circle(self.nodes))
+        return self.of_graph(self.nodes, itertools.combinations(range(self.nodes), 2), on_circle(self.nodes))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import networkx
-
 from dilaton.lab.generator import GraphGenerator, count
 from dilaton.lab.topology import Topology
 
@@ -22,7 +20,7 @@ class Source(GraphGenerator):
 
     def make(self, seed: int) -> Topology:
         """The network; nothing in it is drawn by chance."""
-        grid = networkx.grid_2d_graph(self.rows, self.columns, periodic=False)
-        graph = networkx.convert_node_labels_to_integers(grid, ordering="sorted")
-        columns = self.columns
-        return self.of_graph(graph, lambda number: (float(number % columns), -float(number // columns)))
+        columns, size = self.columns, self.rows * self.columns
+        beside = [(number, number + 1) for number in range(size) if (number + 1) % columns]
+        below = [(number, number + columns) for number in range(size - columns)]
+        return self.of_graph(size, beside + below, lambda number: (float(number % columns), -float(number // columns)))

@@ -33,7 +33,7 @@ class Source(GraphGenerator):
         for attempt in range(ATTEMPTS_MAX):
             graph = networkx.random_regular_graph(self.degree, self.nodes, seed=seed + attempt)
             if networkx.is_connected(graph):
-                return self.of_graph(graph)
+                return self.of_graph(self.nodes, graph.edges)
         raise ValueError(
             f"{self.nodes} nodes with {self.degree} links each: no connected graph was drawn; raise degree"
         )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated
-
-import networkx
 
 from dilaton.lab.generator import GraphGenerator, count, on_circle
 from dilaton.lab.topology import Topology
@@ -21,4 +20,5 @@ class Source(GraphGenerator):
 
     def make(self, seed: int) -> Topology:
         """The network; nothing in it is drawn by chance."""
-        return self.of_graph(networkx.cycle_graph(self.nodes), on_circle(self.nodes))
+        edges = [*itertools.pairwise(range(self.nodes)), (self.nodes - 1, 0)]
+        return self.of_graph(self.nodes, edges, on_circle(self.nodes))

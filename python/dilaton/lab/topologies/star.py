@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import networkx
-
 from dilaton.lab.generator import GraphGenerator, count, on_circle
 from dilaton.lab.topology import Topology
 
@@ -22,6 +20,5 @@ class Source(GraphGenerator):
     def make(self, seed: int) -> Topology:
         """The network; nothing in it is drawn by chance."""
         around = on_circle(self.leaves)
-        return self.of_graph(
-            networkx.star_graph(self.leaves), lambda number: around(number - 1) if number else (0.0, 0.0)
-        )
+        edges = [(0, leaf) for leaf in range(1, self.leaves + 1)]
+        return self.of_graph(self.leaves + 1, edges, lambda number: around(number - 1) if number else (0.0, 0.0))

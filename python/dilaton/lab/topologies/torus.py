@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import networkx
-
 from dilaton.lab.generator import GraphGenerator, Position, count
 from dilaton.lab.topology import Topology
 
@@ -25,9 +23,10 @@ class Source(GraphGenerator):
 
     def make(self, seed: int) -> Topology:
         """The network; nothing in it is drawn by chance."""
-        grid = networkx.grid_2d_graph(self.rows, self.columns, periodic=True)
-        graph = networkx.convert_node_labels_to_integers(grid, ordering="sorted")
-        return self.of_graph(graph, self._place)
+        columns, size = self.columns, self.rows * self.columns
+        beside = [(number, number + 1 if (number + 1) % columns else number + 1 - columns) for number in range(size)]
+        below = [(number, (number + columns) % size) for number in range(size)]
+        return self.of_graph(size, beside + below, self._place)
 
     def _place(self, number: int) -> Position:
         """Rows and columns bulge, so that the links that close them are not hidden behind the others."""

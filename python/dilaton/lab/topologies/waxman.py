@@ -40,4 +40,6 @@ class Source(GraphGenerator):
             graph.add_edge(*min(pairs, key=lambda pair: math.dist(places[pair[0]], places[pair[1]])))
             first += part
         scale = math.sqrt(self.nodes) * 1.5
-        return self.of_graph(graph, lambda number: (places[number][0] * scale, places[number][1] * scale))
+        return self.of_graph(
+            self.nodes, graph.edges, lambda number: (places[number][0] * scale, places[number][1] * scale)
+        )
