@@ -244,6 +244,10 @@ def test_a_killed_tunnel_leaves_nothing_in_the_node(tmp_path: Path) -> None:
             assert laptop(tmp_path, told, f"ping -c 1 -W 2 {WEB}").returncode == 1, "packets wait for the clock"
             assert dilaton("clock", out, "release").returncode == 0
             assert laptop(tmp_path, told, f"ping -c 1 -W 5 {WEB}").returncode == 0, "the tunnel does not"
+        within(out, "gate", "rm /dev/net/tun")
+        refused = dilaton("vpn", out, "gate", "--to", file)
+        assert "gate: make a device for packets from outside" in refused.stderr and refused.returncode == 1, refused
+        assert refused.stdout == "" and not file.exists(), "nobody is told to use a tunnel that there is not"
 
 
 def test_a_laptop_reaches_a_servers_lab_by_who_may(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 //! node's, behind which that machine seems to be.
 //!
 //! What passes the streams are IP packets, each after its length; the host's end takes them out of the machine's own tunnel
-//! and puts them there (`service/vpn/`). So nothing is encrypted here, no key is in a guest, and no timer of the tunnel's runs in
+//! and puts them there (`service/vpn/`). The first that comes out of the node is empty, and says that all is set up there. So nothing is encrypted here, no key is in a guest, and no timer of the tunnel's runs in
 //! virtual time. A packet gets into the node at the virtual instant at which it is read here.
 //!
 //! The other nodes know nothing of that machine. Where the node forwards, what goes on from it therefore has the node's own
@@ -122,10 +122,12 @@ fn mask(address: IpAddr, on: bool) -> Result<()> {
     }
 }
 
-/// Carries packets both ways until the input ends; nobody waits for one that is still to come out of the node then.
+/// Says that all is set up, and carries packets both ways until the input ends; nobody waits for one that is still to come
+/// out of the node then.
 fn join(device: &File) -> IoResult<()> {
     let mut outgoing = device.try_clone()?;
     let mut output = File::from(stdout().as_fd().try_clone_to_owned()?);
+    output.write_all(&framed(&[]))?;
     thread::spawn(move || -> IoResult<()> {
         let mut packet = vec![0; PACKET_BYTES_MAX];
         loop {

@@ -95,6 +95,8 @@ async def _entered(
     try:
         async with over(run.tunnel(way.node, list(map(str, way.addresses))), Terminal) as session:
             gateway.session = session
+            if not await gateway.set_up(session):
+                raise FailedError(f"{way.node}: {session.errors}")
             endpoint = transport.get_extra_info("sockname")
             write_configuration(to, gateway.configuration(endpoint[:2]))
             try:

@@ -47,6 +47,8 @@ class Gateway(asyncio.DatagramProtocol):
         self._peer = Peer(self._own, self._theirs.public_key(), self._shared)
         self._flows = Flows(way.addresses)
         self._transport: asyncio.DatagramTransport | None = None
+        self._kept = bytearray()
+        """What has come out of the node, up to the end of a packet that is not whole yet."""
         self._where: tuple[str, int] | None = None
         """From where the last authentic datagram came (section 2.1: roaming)."""
 
@@ -69,12 +71,20 @@ class Gateway(asyncio.DatagramProtocol):
             # Where too many wait, this one is lost.
             self.session.write(LENGTH.pack(len(received.packet)) + received.packet)
 
+    async def set_up(self, session: Terminal) -> bool:
+        """Waits until all is set up in the node; False: the session ended before. Packets wait there meanwhile."""
+        while data := await session.read():
+            self._kept += data
+            # The first packet, an empty one, says so (`crates/agent/src/network/tunnel.rs`).
+            if next(_packets(self._kept), None) is not None:
+                return True
+        return False
+
     async def carry(self, session: Terminal) -> None:
         """Carries what comes out of the node until the session ends."""
-        kept = bytearray()
         while data := await session.read():
-            kept += data
-            for packet in _packets(kept):
+            self._kept += data
+            for packet in _packets(self._kept):
                 if self._flows.answers(packet):
                     self._send(self._peer.send(packet, time.monotonic()))
 
