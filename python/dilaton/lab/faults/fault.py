@@ -267,10 +267,14 @@ def _check_kinds(kinds: Sequence[Any]) -> None:
         except ValidationError as error:
             if isinstance(kind, str):
                 raise ValueError(f"{place}: {kind} alone does not say what is done; write {{{kind}: …}}") from error
+            # What knows the words for all fields of a lab imports us.
+            from dilaton.lab.text.wording import message
+
             detail = error.errors()[0]
-            where = "".join(f".{step}" for step in detail["loc"] if step in _fields(what))
-            said = detail["ctx"]["error"] if "ctx" in detail else detail["msg"]
-            raise ValueError(f"{place}{where}: {said}") from error
+            known = _fields(what) | ({detail["loc"][-1]} if detail["type"] == "missing" else set())
+            where = "".join(f".{step}" for step in detail["loc"] if step in known)
+            detail["loc"] = ("faults", 0, *detail["loc"])
+            raise ValueError(f"{place}{where}: {message(detail)}") from error
 
 
 def _fields(what: object) -> set[object]:

@@ -127,6 +127,9 @@ MISTAKES = [
     ("{for: 9s, random: {every: 2s, for: 1s, of: flap}}", "5:10: faults[0]: random.of[0]: flap alone does not say what is done; write {flap: …}"),
     ("{for: 9s, random: {every: 2s, for: 1s, of: {pause: a, at: 1s}}}", "5:10: faults[0]: random.of[0]: at is not part of a kind of fault; when it is, and for how long, is drawn"),
     ("{for: 9s, random: {every: 2s, for: 1s, of: {link: a--b, loss: 300%}}}", "5:10: faults[0]: random.of[0].loss: 300%: a loss can be at most 100%"),
+    ("{for: 9s, random: {every: 2s, for: 1s, of: {cpu: 0.2}}}", "5:10: faults[0]: random.of[0].cpu: must be a mapping of fields, not '0.2'; write for example cpu: {node: web, to: 0.1}"),
+    ("{for: 9s, random: {every: 2s, for: 1s, of: {memory: {node: a}}}}", "5:10: faults[0]: random.of[0].memory.leave: missing; write for example memory: {node: db1, leave: 16MiB}"),
+    ("{for: 9s, random: {every: 2s, for: 1s, of: {link: a--b, los: 1%}}}", "5:10: faults[0]: random.of[0].los: unknown field; did you mean loss?"),
     ("{for: 9s, random: {every: 2s, for: 1s, of: kill}}", "5:28: faults[0].random: kill: no process in the background on a, b, to be killed"),
     ("{for: 9h, random: {every: 2s, for: 1s, of: pause}}", "5:28: faults[0].random: draws more than 1000 faults; have one less often, with every:"),
 ]  # fmt: skip
