@@ -37,6 +37,10 @@ pub fn requests(index: u32, old: &[Qdisc], new: &[Qdisc], tables: &Tables) -> Re
         found.push((request, format!("removal of {}", old[anew].kind())));
     }
     for (position, qdisc) in new.iter().enumerate().skip(same.min(anew)) {
+        // What hangs below a change is told its parameters again, as a tbf sets the limit of a plain queue below it to its own.
+        if position < anew && !can_become(&old[position], qdisc) {
+            continue;
+        }
         let flags = if position < anew { 0 } else { libc::NLM_F_CREATE | libc::NLM_F_EXCL };
         let class = disciplines::class(qdisc)?;
         // A shaper with one class has its parameters there.
@@ -160,6 +164,13 @@ mod tests {
         };
         assert_eq!(about(&[fq_codel(8, 1)], &[fq_codel(8, 2)]), ["fq_codel"]);
         assert_eq!(about(&[fq_codel(8, 1)], &[fq_codel(9, 1)]), ["removal of fq_codel", "fq_codel"]);
+    }
+
+    #[test]
+    fn a_discipline_that_cannot_be_changed_stays_as_it_is_below_one_that_is() {
+        let sfq = |limit_packets| Qdisc::Sfq { limit_packets, quantum_bytes: 1514 };
+        assert_eq!(about(&[SHAPER, sfq(9)], &[FASTER, sfq(9)]), ["class of hfsc"]);
+        assert_eq!(about(&[SHAPER, sfq(9)], &[FASTER, sfq(8)]), ["removal of sfq", "class of hfsc", "sfq"]);
     }
 
     #[test]
