@@ -79,6 +79,20 @@ def seen(text: str) -> list[str]:
             "run: [{on: a, exec: python3 load.py}]\n",
             ["run[0].exec: /load.py: there is no such file; nodes see what is beside the lab with files: ."],
         ),
+        (
+            "run: [{on: a, exec: ./load.sh}]\n",
+            [
+                "run[0].exec: /./load.sh",
+                "run[0].exec: /./load.sh: there is no such file; nodes see what is beside the lab with files: .",
+            ],
+        ),
+        (
+            "run: [{on: a, exec: bin/load, cwd: /srv}]\n",
+            [
+                "run[0].exec: /srv/bin/load",
+                "run[0].exec: /srv/bin/load: there is no such file; nodes see what is beside the lab with files: .",
+            ],
+        ),
         ("run: [{on: a, exec: sh program}]\n", []),
     ],
 )

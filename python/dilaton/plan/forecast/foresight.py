@@ -116,7 +116,8 @@ def mistakes(lab: Lab, sight: Sight) -> Iterator[Problem]:
             said = "nodes have a /tmp, /var/tmp, /run and /dev of their own; put it beside the lab, and write files: ."
             yield _problem(f"{field}.exec", f"{script}: {said}")
         elif script != process.argv[0] and not sight.reads(script):
-            is_relative = not lab.files and not process.argv[1].startswith("/")
+            written = process.argv[0] if "/" in process.argv[0] else process.argv[1]
+            is_relative = not lab.files and not written.startswith("/")
             beside = "; nodes see what is beside the lab with files: ." if is_relative else ""
             yield _problem(f"{field}.exec", f"{script}: there is no such file{beside}")
     if sight.controls is None:
