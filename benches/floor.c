@@ -12,6 +12,9 @@
  *                      and maps the page as it goes on
  *     cpuid-...        the same for CPUID, where the host can make it fault: the instruction is read, and its result set
  *     map, unmap       one of many pages that a process maps, one by one, and takes away again
+ *     touch            one of many pages of one mapping that it writes to for the first time
+ *     reading          a clock of CPU time that is read
+ *     timer            a timer that is set
  *     process          a process that comes of one with as many mappings as a small program has, which is traced and ended
  *
  *     cc -O2 -o /tmp/floor benches/floor.c && /tmp/floor [STOPS OF A BATCH]
@@ -209,6 +212,11 @@ static void stop_traced(pid_t child, int is_metered, clockid_t clock) {
     fail_if(ptrace(PTRACE_SETREGS, child, NULL, &registers), "PTRACE_SETREGS");
 }
 
+/* Keeps the least of what batches took, each of so many turns. */
+static void keep_least(double *least_us, double spent_us, int turns) {
+    if (spent_us / turns < *least_us) *least_us = spent_us / turns;
+}
+
 static void measure(const char *name, char kind, enum doing doing, int is_metered) {
     pid_t child = start(kind, doing);
     if (kind == 't') fail_if(waitpid(child, NULL, 0) < 0, "waitpid");
@@ -231,8 +239,7 @@ static void measure(const char *name, char kind, enum doing doing, int is_metere
                 if (doing == CPUIDS) process_vm_readv(child, &ours, 1, &theirs, 1, 0);
             }
         }
-        double spent_us = (clock_us(CLOCK_PROCESS_CPUTIME_ID) + clock_us(clock) - before_us) / stops;
-        if (spent_us < best_us) best_us = spent_us;
+        keep_least(&best_us, clock_us(CLOCK_PROCESS_CPUTIME_ID) + clock_us(clock) - before_us, stops);
     }
     printf("%s %.2f\n", name, best_us);
     fail_if(kill(child, SIGKILL), "kill");
@@ -249,9 +256,9 @@ static double all_us(void) {
     return sum_us;
 }
 
-/* Pages that are mapped one by one, and taken away one by one. */
+/* Pages that are mapped one by one, and taken away one by one; and those of one mapping that are touched one by one. */
 static void measure_mappings(void) {
-    double map_us = 1e9, unmap_us = 1e9;
+    double map_us = 1e9, unmap_us = 1e9, touch_us = 1e9;
     for (int batch = 0; batch < BATCHES; batch++) {
         double begin_us = clock_us(CLOCK_PROCESS_CPUTIME_ID);
         /* Neighbours would become one mapping where they are one in the memory, too. */
@@ -262,11 +269,35 @@ static void measure_mappings(void) {
         }
         double middle_us = clock_us(CLOCK_PROCESS_CPUTIME_ID);
         for (int page = 0; page < PAGES; page++) fail_if(munmap(room + page * PAGE, PAGE), "munmap");
-        double end_us = clock_us(CLOCK_PROCESS_CPUTIME_ID);
-        if ((middle_us - begin_us) / PAGES < map_us) map_us = (middle_us - begin_us) / PAGES;
-        if ((end_us - middle_us) / PAGES < unmap_us) unmap_us = (end_us - middle_us) / PAGES;
+        keep_least(&map_us, middle_us - begin_us, PAGES);
+        keep_least(&unmap_us, clock_us(CLOCK_PROCESS_CPUTIME_ID) - middle_us, PAGES);
+        void *got = mmap(room, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory, 0);
+        fail_if(got == MAP_FAILED, "mmap");
+        begin_us = clock_us(CLOCK_PROCESS_CPUTIME_ID);
+        for (int page = 0; page < PAGES; page++) *(volatile char *)(room + page * PAGE) = 1;
+        keep_least(&touch_us, clock_us(CLOCK_PROCESS_CPUTIME_ID) - begin_us, PAGES);
+        fail_if(munmap(room, PAGES * PAGE), "munmap");
     }
-    printf("map %.2f\nunmap %.2f\n", map_us, unmap_us);
+    printf("map %.2f\nunmap %.2f\ntouch %.2f\n", map_us, unmap_us, touch_us);
+}
+
+/* A clock of CPU time that is read, and a timer that is set, as for when a program is to be interrupted. */
+static void measure_clocks(void) {
+    timer_t timer;
+    struct sigevent none = {.sigev_notify = SIGEV_NONE};
+    struct itimerspec later = {.it_value = {.tv_sec = 1}};
+    fail_if(timer_create(CLOCK_MONOTONIC, &none, &timer), "timer_create");
+    double read_us = 1e9, set_us = 1e9;
+    for (int batch = 0; batch < BATCHES; batch++) {
+        double begin_us = clock_us(CLOCK_PROCESS_CPUTIME_ID);
+        for (int turn = 0; turn < stops; turn++) clock_us(CLOCK_PROCESS_CPUTIME_ID);
+        double read_at_us = clock_us(CLOCK_PROCESS_CPUTIME_ID);
+        for (int turn = 0; turn < stops; turn++) timer_settime(timer, 0, &later, NULL);
+        keep_least(&read_us, read_at_us - begin_us, stops);
+        keep_least(&set_us, clock_us(CLOCK_PROCESS_CPUTIME_ID) - read_at_us, stops);
+    }
+    timer_delete(timer);
+    printf("reading %.2f\ntimer %.2f\n", read_us, set_us);
 }
 
 /* A process that comes of one with so many mappings, asks to be traced, stops, and is ended. */
@@ -288,8 +319,7 @@ static void measure_processes(void) {
             }
             fail_if(waitpid(child, NULL, 0) < 0 || kill(child, SIGKILL) || waitpid(child, NULL, __WALL) < 0, "a process");
         }
-        double spent_us = (all_us() - before_us) / PROCESSES;
-        if (spent_us < best_us) best_us = spent_us;
+        keep_least(&best_us, all_us() - before_us, PROCESSES);
     }
     printf("process %.2f\n", best_us);
     for (int i = 0; i < MAPPINGS; i++) munmap(maps[i], PAGE);
@@ -319,6 +349,7 @@ int main(int count, char **words) {
     measure("fault-trapped", 's', FAULTS, 0);
     measure("fault-trapped-metered", 's', FAULTS, 1);
     measure_mappings();
+    measure_clocks();
     measure_processes();
     /* In this process, too, as in a guest's kernel: to switch to one that differs in it is dear. */
     if (syscall(SYS_arch_prctl, ARCH_SET_CPUID, 0) == 0) {

@@ -37,11 +37,30 @@ def test_the_floor_has_a_row_for_each_way_to_stop_a_program_and_each_loop_of_a_g
     rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")]
     names = [row[0] for row in rows if len(row) == 2 and row[1][0].isdigit()]
     ways = ["traced", "metered", "trapped", "trapped-metered"]
-    pages = ["map", "unmap", "process"]
+    calls = ["map", "unmap", "touch", "reading", "timer", "process"]
     cpuids = ["cpuid-metered", "cpuid-trapped-metered"] if gather().cpu_has_cpuid_faulting else []
-    assert names == ["switch", *ways, "fault-traced", *(f"fault-{way}" for way in ways[1:]), *pages, *cpuids]
+    assert names == ["switch", *ways, "fault-traced", *(f"fault-{way}" for way in ways[1:]), *calls, *cpuids]
     stops, *loops = [row[1:] for row in rows if row[0] == "debian"]
     assert all(int(count) > 0 for count in (stops[0], stops[2]))
     # perf(1) is not everywhere, and not everybody's.
     assert all(count == "not counted" or int(count) > 0 for count in stops[3:5])
     assert [loop[0] for loop in loops] == ["getppid", "page fault", "fork, exec, wait"]
+
+
+def test_what_a_node_takes_is_a_row_for_each_kind_of_memory_and_for_cpu_time() -> None:
+    command = [sys.executable, str(ROOT / "benches" / "nodes.py"), "--few", "2", "--many", "10", "--repeat", "1"]
+    done = subprocess.run(
+        command,
+        env=environment() | {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT}"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_HOST_S,
+        check=False,
+    )
+    show(command, done)
+    assert done.returncode == 0
+    head, *rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if "---" not in line]
+    assert head == ["a node: kB", "loop", "line", "distance"]
+    assert [row[0] for row in rows] == ["Slab", "KernelStack", "PageTables", "Percpu", "AnonPages", "all", "CPU, us"]
+    slabs, _, _, _, _, whole, _ = [[float(cell.split(" to ")[0]) for cell in row[1:]] for row in rows]
+    assert all(0 < slab < every for slab, every in zip(slabs[:2], whole[:2], strict=True))
