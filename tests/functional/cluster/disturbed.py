@@ -209,16 +209,21 @@ def undisturbed(directory: Path, over: Machines) -> tuple[dict[str, bytes], floa
 
 
 def do(
-    disturbance: Disturbance, expected: dict[str, bytes], takes_host_s: float, out: Path, over: Machines = MADE
+    disturbance: Disturbance,
+    expected: dict[str, bytes],
+    takes_host_s: float,
+    out: Path,
+    over: Machines = MADE,
+    arguments: Sequence[str] = (),
 ) -> Became:
-    """Does a round.
+    """Does a round, of a run with further arguments.
 
     Raises:
         AssertionError: The run says that it is well and has other results, or fails without a reason, or leaves something.
     """
     way = disturbance.act if disturbance.victim == CONNECTION else CUT
     over.ready()
-    with _started(out, way, over, *over.arguments) as process, _telling(process):
+    with _started(out, way, over, *over.arguments, *arguments) as process, _telling(process):
         begin = _wait_for_agent(process, over)
         time.sleep(max(0.0, begin + disturbance.moment * takes_host_s - time.monotonic()))
         everything = {pid: _command(pid) for pid in over.of_run(process)}
