@@ -57,13 +57,14 @@ PATIENCE_HOST_S = 300.0
 ALONE = [
     "fidelity",
     "functional/time/test_clocks_apart.py",
-    "host/clock",
+    "host/clock/test_time_sources.py",
     "host/kills/test_guard.py",
 ]
-"""Where the host's own time shows: the wall drive, what orders and readings of clocks take on the host, a kill that has to
-meet a kernel at one moment."""
-BESIDE = ["fidelity/test_control.py", "fidelity/test_faults.py"]
-"""What of these counts only, or is at a virtual instant exactly or not at all, whatever else the host does."""
+"""Where the host's own time shows: the wall drive, two runs whose CPUs are to be as fast, readings of two clocks one after the
+other, a kill that has to meet a kernel at one moment."""
+BESIDE = [f"fidelity/test_{name}.py" for name in ("busy_periods", "control", "costs", "counter", "faults", "links")]
+"""What of these counts only, is at a virtual instant exactly or not at all, or is so at a TDF at which what the host does
+otherwise is a small part, whatever else it does."""
 
 
 def is_below(path: Path, places: Sequence[str]) -> bool:

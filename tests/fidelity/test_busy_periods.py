@@ -25,7 +25,7 @@ def periods(record: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("drive", ["work", "wall", "event"])
+@pytest.mark.parametrize("drive", ["work", pytest.param("wall", marks=pytest.mark.alone), "event"])
 def test_busy_and_idle_periods_together_are_all_of_virtual_time(run_lab: RunLab, drive: str) -> None:
     # In the last 10 ms before a packet ping only asks for the time, each a step of the event drive.
     lab = LAB if drive != "event" else LAB.split("  - {on: b")[0].replace("-c 20 -i 0.02", "-c 5 -i 0.2")
@@ -121,6 +121,7 @@ ASKS = """
 """
 
 
+@pytest.mark.alone  # two runs, one after the other, by whose difference a wait is known, and which other work would make
 def test_a_program_that_computes_waits_for_one_that_only_asks(run_lab: RunLab) -> None:
     """They take turns, and each turn of the one is a wait of the other: as long together as that takes longer than alone."""
     alone = run_lab(COMPUTES, "--tdf", LONG).record
