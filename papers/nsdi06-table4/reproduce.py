@@ -1,4 +1,7 @@
-"""NSDI'06, figures 2, 3 and 4 and table 4: the timing of a TCP flow's packets at TDF 1, 10 and 100."""
+"""NSDI'06, figures 2, 3 and 4 and table 4: the timing of a TCP flow's packets at TDF 1, 10 and 100, and without guests.
+
+`--congestion bic` has what the paper's Linux had; this machine's own kernel, which `--native 0` leaves out, has CUBIC.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,10 @@ from matplotlib.figure import Figure
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+import native  # noqa: E402
 from sweeping import options, runs, sweep  # noqa: E402
 
+from dilaton.measure.packets.table import Packets, read_packets  # noqa: E402
 from dilaton.measure.packets.tcp import FlowPackets, flow_packets, tcp_flows, times_between_packets  # noqa: E402
 from dilaton.measure.statistics import summarise  # noqa: E402
 from dilaton.report.comparison import Row, compare_sets  # noqa: E402
@@ -26,9 +31,12 @@ from dilaton.report.metrics import Metric  # noqa: E402
 from dilaton.report.style import COLOURS, WIDTH_IN, applied, below, unit  # noqa: E402
 
 TDFS = ("1", "10", "100")
+NATIVE = "native"
+"""In place of a TDF: between network namespaces of this machine."""
 REFERENCE = "10"
 """Of the comparison: at TDF 1 the guest's CPU takes a part of every round trip."""
 LOSSES = {"0%": "no loss", "{every: 100}": "1 % loss"}
+LOST_EVERY = {"no loss": 0, "1 % loss": 100}
 PUBLISHED = {
     "no loss": {"1": (0.458, 0.242, 0.294), "10": (0.451, 0.218, 0.248), "100": (0.448, 0.206, 0.239)},
     "1 % loss": {"1": (0.912, 0.298, 0.202), "10": (1.002, 0.304, 0.238), "100": (0.896, 0.301, 0.238)},
@@ -36,48 +44,77 @@ PUBLISHED = {
 """Mean (ms), CoV, IQR of table 4."""
 
 Key = tuple[str, str, str]
-"""Drive, loss, TDF."""
+"""Drive, loss, TDF; of runs without guests the first drive."""
 
 
 def main() -> None:
-    """Runs what is missing, then writes figures and the table."""
-    chosen = options(str(__doc__), repeat=10)
-    values = [f"time.drive={chosen.drives}", f"links.1.a_to_b.loss={','.join(LOSSES)}", f"time.tdf={','.join(TDFS)}"]
-    sweep(HERE / "lab.yaml", chosen.out, values, chosen.repeat, chosen.jobs)
-    gaps: dict[Key, list[Any]] = {}
-    first: dict[Key, FlowPackets] = {}
-    verdicts: dict[Key, Counter[str]] = {}
-    for row, run in runs(chosen.out):
-        packets = run.capture("sender:eth0")
-        flow = flow_packets(packets.table, packets.sack, tcp_flows(packets.table).iloc[0])
-        key = (str(row["time.drive"]), LOSSES[row["links.1.a_to_b.loss"]], str(row["time.tdf"]))
-        gaps.setdefault(key, []).append(times_between_packets(flow))
-        first.setdefault(key, flow)
-        verdicts.setdefault(key, Counter())[str(row["verdict"])] += 1
-    joined = {key: np.concatenate(parts) for key, parts in gaps.items()}
-    with applied():
-        for number, loss in enumerate(LOSSES.values()):
-            draw_timing(first, loss).savefig(chosen.out / f"figure-{number + 2}.svg", metadata={"Date": None})
-        draw_distributions(joined).savefig(chosen.out / "figure-4.svg", metadata={"Date": None})
-    text = table(gaps, verdicts)
-    (chosen.out / "table-4.md").write_text(text)
-    print(text)
+    """Runs what is missing, then writes figures and the table of each congestion control."""
+    chosen = options(str(__doc__), repeat=10, congestion="cubic", native="10")
+    for congestion in chosen.congestion.split(","):
+        out = chosen.out / congestion
+        values = [f"time.drive={chosen.drives}", f"links.1.a_to_b.loss={','.join(LOSSES)}"]
+        values += [f"time.tdf={','.join(TDFS)}", f"run.1.exec=iperf3 -c receiver -t 1 -C {congestion} -J"]
+        sweep(HERE / "lab.yaml", out, values, chosen.repeat, chosen.jobs)
+        gaps: dict[Key, list[Any]] = {}
+        first: dict[Key, FlowPackets] = {}
+        verdicts: dict[Key, Counter[str]] = {}
+        found = [(key_of(row), run.capture("sender:eth0"), str(row["verdict"])) for row, run in runs(out)]
+        if congestion == native.CONGESTION:
+            found = without_guests(chosen.out / NATIVE, int(chosen.native), found[0][0][0]) + found
+        for key, packets, verdict in found:
+            flow = flow_packets(packets.table, packets.sack, tcp_flows(packets.table).iloc[0])
+            gaps.setdefault(key, []).append(times_between_packets(flow))
+            first.setdefault(key, flow)
+            verdicts.setdefault(key, Counter())[verdict] += 1
+        joined = {key: np.concatenate(parts) for key, parts in gaps.items()}
+        with applied():
+            for number, loss in enumerate(LOSSES.values()):
+                draw_timing(first, loss).savefig(out / f"figure-{number + 2}.svg", metadata={"Date": None})
+            draw_distributions(joined).savefig(out / "figure-4.svg", metadata={"Date": None})
+        text = table(gaps, verdicts)
+        (out / "table-4.md").write_text(text)
+        print(f"{congestion}:\n{text}")
+
+
+def key_of(row: Any) -> Key:
+    """What a row of the sweep's table stands for."""
+    return str(row["time.drive"]), LOSSES[row["links.1.a_to_b.loss"]], str(row["time.tdf"])
+
+
+def without_guests(out: Path, repeat: int, drive: str) -> list[tuple[Key, Packets, str]]:
+    """Captures of so many flows with and without losses between network namespaces; those that are there are kept."""
+    out.mkdir(exist_ok=True)
+    found = []
+    for loss, every in LOST_EVERY.items():
+        for number in range(repeat):
+            path = out / f"{every}-{number}.pcapng"
+            if not path.is_file():
+                native.measure(path, every)
+            with path.open("rb") as stream:
+                found.append(((drive, loss, NATIVE), read_packets(stream), "none"))
+    return found
 
 
 def draw_timing(flows: dict[Key, FlowPackets], loss: str) -> Figure:
-    """Figure 2 or 3: the first second of a flow at each TDF."""
+    """Figure 2 or 3: the first second of a flow without guests and at each TDF."""
     drive = next(iter(flows))[0]
+    shown = [tdf for tdf in (NATIVE, *TDFS) if (drive, loss, tdf) in flows]
     figure = Figure(figsize=(WIDTH_IN, 2.4))
-    panels = figure.subplots(1, len(TDFS), sharey=True)
-    for where, tdf in zip(panels, TDFS, strict=True):
+    panels = figure.subplots(1, len(shown), sharey=True)
+    for where, tdf in zip(panels, shown, strict=True):
         flow = flows[drive, loss, tdf]
         draw_sequence(where, flow, begin_s=float(flow.data.t_s.min()), until_s=1.0)
-        where.set_title(f"TDF {tdf}")
-        where.set_xlabel("virtual time (s)")
+        where.set_title(named(tdf))
+        where.set_xlabel("time (s)" if tdf == NATIVE else "virtual time (s)")
         if where is not panels[0]:
             where.set_ylabel("")
     below(figure, *panels[-1].get_legend_handles_labels())
     return figure
+
+
+def named(tdf: str) -> str:
+    """As figures name it."""
+    return "native Linux" if tdf == NATIVE else f"TDF {tdf}"
 
 
 def draw_distributions(gaps: dict[Key, Any]) -> Figure:
@@ -88,8 +125,9 @@ def draw_distributions(gaps: dict[Key, Any]) -> Figure:
     for where, loss in zip(panels, LOSSES.values(), strict=True):
         for (drive, of, tdf), values in gaps.items():
             if of == loss:
-                style = {"color": COLOURS[TDFS.index(tdf)], "linestyle": ["-", "--"][drives.index(drive)]}
-                draw_ecdf(where, values, label=f"TDF {tdf}, {drive} drive", **style)
+                colour = COLOURS[(*TDFS, NATIVE).index(tdf)]
+                label = named(tdf) if tdf == NATIVE else f"{named(tdf)}, {drive} drive"
+                draw_ecdf(where, values, label=label, color=colour, linestyle=["-", "--"][drives.index(drive)])
         where.set_xscale("log")
         where.set_title(loss)
         where.set_xlabel("time between packets")
@@ -114,10 +152,10 @@ def table(gaps: dict[Key, list[Any]], verdicts: dict[Key, Counter[str]]) -> str:
     ]
     for key, runs_of_point in gaps.items():
         drive, loss, tdf = key
-        each, published = [summarise(values) for values in runs_of_point], PUBLISHED[loss][tdf]
+        each, published = [summarise(values) for values in runs_of_point], PUBLISHED[loss].get(tdf, ("", "", ""))
         means = _spread([run.mean * 1e3 for run in each])
         covs, iqrs = (_spread([getattr(run, name) for run in each]) for name in ("cov", "iqr_ratio"))
-        fidelity = ", ".join(f"{count} {verdict}" for verdict, count in verdicts[key].items())
+        fidelity = "" if tdf == NATIVE else ", ".join(f"{count} {level}" for level, count in verdicts[key].items())
         lines.append(
             f"| {drive} | {loss} | {tdf} | {published[0]} | {published[1]} | {published[2]} "
             f"| {sum(map(len, runs_of_point))} | {means} | {covs} | {iqrs} | {fidelity} "
@@ -135,7 +173,8 @@ def compared_with_reference(gaps: dict[Key, list[Any]]) -> dict[Key, Row]:
                 loss: [{loss: Metric(loss, "s", values)} for values in gaps[drive, loss, tdf]]
                 for loss in LOSSES.values()
             }
-            for tdf in sorted(TDFS, key=lambda tdf: tdf != REFERENCE)
+            for tdf in sorted((*TDFS, NATIVE), key=lambda tdf: tdf != REFERENCE)
+            if (drive, next(iter(LOSSES.values())), tdf) in gaps
         }
         for row in compare_sets(sets).rows:
             found[drive, row.metric.partition(": ")[2], row.run] = row

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import io
+import sys
+
 import pytest
 
 import dilaton
+from dilaton.measure.packets.table import read_packets
 from dilaton.measure.packets.tcp import flow_packets, tcp_flows, times_between_packets
 from tests.conftest import ROOT, RunLab
 
@@ -25,6 +30,28 @@ def test_the_time_between_packets_is_the_same_at_every_tdf(run_lab: RunLab, loss
     assert [bool(flow.data.again.any()) for flow in flows] == [lost, lost]
     less, more = (times_between_packets(flow).mean() for flow in flows)
     assert more == pytest.approx(less, rel=0.05)
+
+
+def test_the_network_without_guests_has_the_rate_delay_and_losses_of_the_lab(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NSDI'06, figures 2 and 3: what the panel of native Linux is measured over, without a clock of the host."""
+    spec = importlib.util.spec_from_file_location("native", PAPERS / "nsdi06-table4/native.py")
+    assert spec and spec.loader
+    native = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "native", native)
+    spec.loader.exec_module(native)
+    pipe = native.Pipe(100e6, 10_000_000, lose_every=3)
+    frames = [bytes([number]) * 1250 for number in range(6)]
+    for frame in frames[:5]:
+        pipe.admit(frame, 1_000_000)
+    pipe.admit(frames[5], 2_000_000)
+    # A frame takes 100 us; the third and the sixth are lost.
+    left = [(at_ns, frame[0]) for at_ns, frame in pipe.waiting]
+    assert left == [(11_100_000, 0), (11_200_000, 1), (11_300_000, 3), (11_400_000, 4)]
+    assert [frame[0] for frame in pipe.due(11_200_000)] == [0, 1]
+    assert not list(pipe.due(11_299_999))
+    capture = read_packets(io.BytesIO(native.pcapng([(5_000_000_123, bytes(61)), (5_000_000_456, bytes(64))])))
+    assert capture.is_whole
+    assert capture.table.t_s.tolist() == [5.000000123, 5.000000456]
 
 
 def test_flows_share_a_bottleneck_alike_at_every_tdf(run_lab: RunLab) -> None:
