@@ -61,8 +61,8 @@ ALONE = [
     "host/kills/test_guard.py",
 ]
 """Where the host's own time shows: the wall drive, two runs whose CPUs are to be as fast, readings of two clocks one after the
-other, a kill that has to meet a kernel at one moment."""
-BESIDE = [f"fidelity/test_{name}.py" for name in ("busy_periods", "control", "costs", "counter", "faults", "links")]
+other, counts of what other work adds interruptions to, a kill that has to meet a kernel at one moment."""
+BESIDE = [f"fidelity/test_{name}.py" for name in ("busy_periods", "control", "counter", "faults", "links")]
 """What of these counts only, is at a virtual instant exactly or not at all, or is so at a TDF at which what the host does
 otherwise is a small part, whatever else it does."""
 
