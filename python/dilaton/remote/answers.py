@@ -106,6 +106,7 @@ class StatusShown(TypedDict):
     """How far a run that goes on has come, and how well."""
 
     suspended: bool
+    notice: str | None
     clock: Clock | None
     fidelity: Timeliness
     verdict: Standing | None

@@ -44,7 +44,7 @@ from dilaton.run.files.clock_log import log_clock
 from dilaton.run.files.directory import PLAN_FILE, RunDir
 from dilaton.run.files.event_log import EventLog
 from dilaton.run.files.verdict_log import VERDICTS_FILE, Stood, log_verdicts
-from dilaton.run.getting_on import GettingOn, name_spinning
+from dilaton.run.getting_on import WINDOW_HOST_S, GettingOn, name_spinning
 from dilaton.run.observer import Observer, RunClock
 from dilaton.run.record import record as records
 from dilaton.run.record.fidelity import Tally, together
@@ -84,12 +84,14 @@ class Options:
         hold_at_ns: the virtual instant at which the run holds its clock until it is told to go on; None for none.
         disk_bytes: that the run directory may take; None: half of what is free there.
         machine: where.
+        patience_host_s: for how long the run may not get on before it says so, seconds of the host.
     """
 
     jailed: bool = True
     hold_at_ns: int | None = None
     disk_bytes: int | None = None
     machine: Machine = field(default_factory=machines.chosen)
+    patience_host_s: float = WINDOW_HOST_S
 
 
 async def execute(
@@ -250,7 +252,14 @@ class _Run:
             return self.clock(guests, released_ns)
 
         steering = self.steering = ClockControl(guests, self.plan.time, self.clock_changed, stays=self.plan.stays)
-        self.getting_on = GettingOn(self.plan, guests, self.so_far.events, lambda: steering.tdf, steering.note)
+        self.getting_on = GettingOn(
+            self.plan,
+            guests,
+            self.so_far.events,
+            lambda: steering.tdf,
+            steering.note,
+            self.options.patience_host_s,
+        )
         updates = Updates(self.run_dir, guests.all)
         steered = Steered(self.source.lab, self.plan, updates, steering, clock)
         links = LinkControl(steered)

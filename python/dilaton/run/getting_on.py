@@ -34,7 +34,7 @@ from dilaton.run.record.processes import processes_from_events
 LOOK_HOST_S = 1.0
 
 WINDOW_HOST_S = 30.0
-"""For so long it has to be so."""
+"""For so long it has to be so, where nothing else is asked for."""
 
 SPINNING_LOOK_HOST_S = 0.25
 """Host seconds between looks whether a program spins, on the event drive."""
@@ -70,6 +70,7 @@ class GettingOn:
         events: Iterable[Event],
         tdf: Callable[[], Fraction],
         tell: Callable[[str], None],
+        window_host_s: float = WINDOW_HOST_S,
     ) -> None:
         """Of a run whose clock is about to be released.
 
@@ -79,8 +80,10 @@ class GettingOn:
             events: What has happened so far.
             tdf: The present one.
             tell: Told what keeps the run from getting on, once for each finding.
+            window_host_s: For how many seconds of the host it has to be so.
         """
         self._plan, self._guests, self._events, self._tdf, self._tell = plan, guests, events, tdf, tell
+        self._window_host_s = window_host_s
         self._begin: Look | None = None
         self._told: set[Finding] = set()
         self.notice: str | None = None
@@ -98,7 +101,7 @@ class GettingOn:
         begin = self._begin
         if is_held:
             self._begin = self.notice = None
-        elif begin is None or host_s - begin.host_s >= WINDOW_HOST_S:
+        elif begin is None or host_s - begin.host_s >= self._window_host_s:
             self._begin = Look(host_s, virtual_ns, [guest.counters() for guest in self._guests.all])
             if begin is not None:
                 self._judge(begin, self._begin)

@@ -64,6 +64,20 @@ await run({
     await page.getByRole("slider", { name: "TDF" }).press("ArrowRight");
     await until("another TDF", async () => (await tdf.textContent()) !== before);
     await demandAccessible(page, "a run that goes on");
+    // What a run that does not get on says of itself is put into what this one does.
+    await page.evaluate(() => {
+      const asked = window.fetch;
+      window.fetch = async (...about) => {
+        const answer = await asked(...about);
+        if (!answer.ok || !answer.url.endsWith("/status")) return answer;
+        return Response.json({ ...(await answer.json()), notice: window.getsOn ? null : "has not moved: guest a" });
+      };
+    });
+    const notice = page.getByRole("status").filter({ hasText: "Virtual time has not moved: guest a." });
+    await notice.waitFor();
+    await demandAccessible(page, "a run that does not get on");
+    await page.evaluate(() => (window.getsOn = true));
+    await notice.waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Stop" }).click();
     await page.getByText("aborted").or(page.getByText("finished")).first().waitFor();
     await page.goto(`${origin}/#/runs`);

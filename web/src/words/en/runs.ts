@@ -69,6 +69,7 @@ export const runs = {
     network: "Network",
     networkOf: (n: number, l: number) => `The network: ${counted(n, "node")}, ${counted(l, "link")}`,
     waiting: "Waiting for its turn in the queue.",
+    notice: (said: string) => `Virtual time ${said}.`,
     building: (done: number, total: number, what: string) => `Building: ${done} of ${total} ${what}`,
     notMeasured: "This lab measures no interfaces, so links have no rates. Add to it: measure: {interfaces: 100ms}",
     legend: "How full",

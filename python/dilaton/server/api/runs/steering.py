@@ -54,6 +54,8 @@ class RunStatus(BaseModel):
 
     suspended: bool
     """Whether it is put away, until it is resumed."""
+    notice: str | None
+    """What keeps it from getting on, said of virtual time; null: nothing that is known."""
     clock: Clock | None
     """Null as long as it has not been released."""
     fidelity: Timeliness
@@ -117,6 +119,7 @@ async def show_status(run: TheRun, server: Server) -> RunStatus:
     run_state = status["run"]
     return RunStatus(
         suspended=run_state["suspended"],
+        notice=run_state["notice"],
         clock=run_state["clock"],
         fidelity=status["fidelity"],
         verdict=status["verdict"],
