@@ -97,8 +97,9 @@ def _processes(daemons: list[Process], waiting: list[Process], lab: Lab) -> list
                 f"run[{number}].name", f"{process.name}: a daemon of {node} has this name; choose another one"
             )
     images = {name: node.image for name, node in lab.nodes.items() if node.image != "host"}
+    known = names(lab)
     return [
         *daemons,
-        *(schedule.process(process, names(lab), lab.files, images.get(process.on)) for process in lab.run),
+        *(schedule.process(process, known, lab.files, images.get(process.on)) for process in lab.run),
         *waiting,
     ]

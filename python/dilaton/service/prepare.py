@@ -158,7 +158,9 @@ def refuse_division(plan: Plan, machines: int, onto: Sequence[str] = (), engine:
 
 def doubts(prepared: Prepared) -> list[Problem]:
     """What is likely to be a mistake, and keeps nothing from running."""
-    return prepared.placed(foresight.doubts(prepared.lab, prepared.plan)).problems
+    found = list(foresight.doubts(prepared.lab, prepared.plan))
+    # To find their places the text is read once more.
+    return prepared.placed(found).problems if found else []
 
 
 def refuse_hopeless(prepared: Prepared) -> None:

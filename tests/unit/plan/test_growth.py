@@ -6,14 +6,13 @@ times the other. Routes of a line grow with the nodes and the logarithm of their
 
 from __future__ import annotations
 
-import sys
-from types import FrameType
 from typing import Any
 
 import pytest
 
 from dilaton.lab import Lab
 from dilaton.plan.compile import compile as compile_plan
+from tests.unit.instructions import instructions
 
 FEW, TIMES = 60, 4
 
@@ -28,27 +27,10 @@ LABS: dict[str, dict[str, Any]] = {
 SIZES = {"line": "nodes", "star": "leaves", "tree": "depth"}
 
 
-def instructions(written: dict[str, Any]) -> int:
+def planning(written: dict[str, Any]) -> int:
     """How many of Python's own instructions it takes to plan a lab."""
     lab = Lab.model_validate({"name": "growth"} | written)
-    count = 0
-
-    def local(_frame: FrameType, event: str, _argument: object) -> Any:
-        nonlocal count
-        count += event == "opcode"
-        return local
-
-    def trace(frame: FrameType, _event: str, _argument: object) -> Any:
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        return local
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        compile_plan(lab)
-    finally:
-        sys.settrace(before)
-    return count
+    return instructions(lambda: compile_plan(lab))
 
 
 def sized(written: dict[str, Any], nodes: int) -> dict[str, Any]:
@@ -60,5 +42,13 @@ def sized(written: dict[str, Any], nodes: int) -> dict[str, Any]:
 @pytest.mark.parametrize("name", LABS)
 def test_planning_four_times_the_nodes_takes_little_more_than_four_times_as_much(name: str) -> None:
     compile_plan(Lab.model_validate({"name": "growth"} | sized(LABS[name], 4)))  # what is made once is made
-    few, many = (instructions(sized(LABS[name], nodes)) for nodes in (FEW, FEW * TIMES))
+    few, many = (planning(sized(LABS[name], nodes)) for nodes in (FEW, FEW * TIMES))
     assert few < many < 1.4 * TIMES * few, f"{few} for {FEW} nodes, {many} for {FEW * TIMES}"
+
+
+def test_planning_four_times_the_programs_takes_no_more_than_four_times_as_much() -> None:
+    def programs(number: int) -> dict[str, Any]:
+        return {"nodes": {"a": {}}, "run": [{"on": "a", "name": f"p{one}", "exec": "true"} for one in range(number)]}
+
+    few, many = (planning(programs(number)) for number in (FEW, FEW * TIMES))
+    assert few < many < 1.1 * TIMES * few, f"{few} for {FEW} programs, {many} for {FEW * TIMES}"

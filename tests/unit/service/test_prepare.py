@@ -12,7 +12,7 @@ import pytest
 import dilaton
 from dilaton.lab import LabError
 from dilaton.service.errors import RequestError
-from dilaton.service.prepare import TOLD_HOST_S, prepare, says_cost
+from dilaton.service.prepare import TOLD_HOST_S, doubts, prepare, says_cost
 from dilaton.service.request import LabText, Overrides
 from tests.conftest import ROOT
 
@@ -38,6 +38,17 @@ def test_a_lab_from_a_pipe_is_read_once() -> None:
     with piped(FOR_NOBODY) as path, pytest.raises(LabError) as error:
         prepare(LabText.read(path), Overrides())
     assert str(error.value).startswith(f"{path}:4:33: run[0].user: unknown user nobody-at-all; ")
+
+
+def test_a_text_that_leaves_no_doubt_is_not_read_again_for_the_places_of_doubts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    doubtful = f"{GOOD}run:\n  - {{on: a, exec: iperf -s}}\n"
+    texts = []
+    monkeypatch.setattr("dilaton.service.prepare.locate", lambda error, text, *_: texts.append(text) or error)
+    assert doubts(prepare(LabText(text=GOOD, name="lab.yaml"), Overrides())) == []
+    assert doubts(prepare(LabText(text=doubtful, name="lab.yaml"), Overrides()))
+    assert texts == [doubtful]
 
 
 def test_a_lab_from_a_pipe_may_be_run_in_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,9 +98,15 @@ class Together:
 def beside_others(lives: Iterable[Life]) -> list[Together]:
     """The programs of these to which others matter that come later."""
     known = list(lives)
+    on_ways: dict[str, list[int]] = {}
+    for number, life in enumerate(known):
+        for name in life.way:
+            on_ways.setdefault(name, []).append(number)
     found = []
-    for one in known:
-        others = [other for other in known if other is not one and _meet(one, other)]
+    for number, one in enumerate(known):
+        # Of a thousand programs in a line each meets a few: to look at all for each of them took longer than their run.
+        near = sorted({other for name in one.way for other in on_ways[name]} - {number})
+        others = [known[other] for other in near if _are_at_once(one, known[other])]
         if part := max((_part(one, name, others) for name in one.way), default=0.0):
             begin_s, apart_s = _begins([one, *others])
             found.append(Together(f"{one.node}/{one.process}", begin_s, one.end_s, part, apart_s))
@@ -135,5 +141,5 @@ def _part(one: Life, name: str, others: Sequence[Life]) -> float:
     return min(1.0, asked / (rate - asked))
 
 
-def _meet(one: Life, other: Life) -> bool:
-    return bool(one.way.keys() & other.way.keys()) and one.begin_s < other.end_s and other.begin_s < one.end_s
+def _are_at_once(one: Life, other: Life) -> bool:
+    return one.begin_s < other.end_s and other.begin_s < one.end_s

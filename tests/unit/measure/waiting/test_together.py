@@ -11,6 +11,7 @@ import pytest
 from dilaton.measure.waiting.asked import asked_bit_per_s
 from dilaton.measure.waiting.begins import Begun
 from dilaton.measure.waiting.together import Life, Together, beside_others
+from tests.unit.instructions import instructions
 
 LINK, OTHER = {"a:eth0": None, "b:eth0": None}, {"c:eth0": None}
 
@@ -138,3 +139,12 @@ def test_programs_met_later_by_how_much_further_apart_they_began_to_talk_than_th
     assert found.apart_s is None, "nor by how much later the third one began"
     _, found = beside_others([flow, pings, replace(life("other", 0, 6, OTHER), begun=Begun(5, 5, 5))])
     assert found.apart_s == pytest.approx(0.02), "who talks over other links is nobody's business"
+
+
+def test_four_times_the_programs_of_a_line_are_looked_at_in_little_more_than_four_times_as_much() -> None:
+    def looks(nodes: int) -> int:
+        lives = [life(f"p{number}", 0, 1, {f"n{number}": None, f"n{number + 1}": None}) for number in range(nodes)]
+        return instructions(lambda: beside_others(lives))
+
+    few, many = looks(30), looks(120)
+    assert few < many < 1.1 * 4 * few, f"{few} for 30, {many} for 120"
