@@ -10,6 +10,7 @@ from dilaton.lab.errors import Finding, Path
 from dilaton.lab.kinds import CONTROLLER, KINDS, MANAGEMENT, NAT, OPENFLOW_PORT, OVS, SWITCH
 from dilaton.lab.model import Lab
 from dilaton.lab.parts.addressing import LOOPBACKS
+from dilaton.lab.parts.links import MTU_OF_IPV6
 from dilaton.lab.parts.nodes import Node
 from dilaton.lab.segments import is_port_of_switch, is_switch, segments, without_lans
 from dilaton.lab.text import syntax
@@ -28,6 +29,7 @@ def check_network(lab: Lab) -> Iterator[Finding]:
         yield from _check_loops(lab)
         yield from _check_connected(lab)
         yield from _check_given_addresses(lab)
+        yield from _check_mtus(lab)
         yield from _check_controllers(lab)
         yield from _check_nats(lab)
 
@@ -130,6 +132,14 @@ def _check_given_addresses(lab: Lab) -> Iterator[Finding]:
             elif address.network != networks[address.version, place]:
                 network = networks[address.version, place]
                 yield Finding(path, f"{address} is not in {network}, the network of this segment")
+
+
+def _check_mtus(lab: Lab) -> Iterator[Finding]:
+    """Packets have to be large enough for the addresses of a link."""
+    for number, link in enumerate(lab.links):
+        given = {address.version for end in link.endpoints for address in end.addresses}
+        if link.mtu < MTU_OF_IPV6 and (lab.addressing.ipv6 is not None or 6 in given):
+            yield Finding(("links", number, "mtu"), f"{link.mtu}: IPv6 needs packets of {MTU_OF_IPV6} bytes at least")
 
 
 def _check_controllers(lab: Lab) -> Iterator[Finding]:

@@ -25,6 +25,9 @@ WAYS: tuple[Way, Way] = ("a_to_b", "b_to_a")
 
 AnyPart = TypeVar("AnyPart", bound=Part)
 
+MTU_OF_IPV6 = 1280
+"""Bytes of the smallest MTU that a link has to have for IPv6 (RFC 8200, section 5)."""
+
 
 class Impairments(Part):
     """What can be written as netem's own text."""

@@ -7,6 +7,7 @@ from itertools import combinations
 
 from dilaton.lab.kinds import ROUTER, kind_of
 from dilaton.lab.model import Lab
+from dilaton.lab.parts.links import MTU_OF_IPV6
 from dilaton.lab.segments import Port, segments
 from dilaton.plan import kinds
 from dilaton.plan.bind import Bind
@@ -154,6 +155,11 @@ class Network:
             for interface, port in zip(interfaces, ports, strict=True)
             if 6 not in self.addresses.addresses.get(port, {})
         }
+        sysctls |= (SYSCTLS_OF_IMAGES if written.image != "host" else {}) | parts.sysctls
+        # A kernel has nothing of IPv6 for an interface whose packets are too small for it.
+        for interface in interfaces:
+            if interface.mtu < MTU_OF_IPV6:
+                sysctls.pop(f"net/ipv6/conf/{interface.name}/disable_ipv6", None)
         return Node(
             name=name,
             guest=self.placement.of_node[name],
@@ -166,7 +172,7 @@ class Network:
             volumes=self._volumes[name],
             routes=self._routes.of(name),
             cpu=self._cpus.get(name),
-            sysctls=sysctls | (SYSCTLS_OF_IMAGES if written.image != "host" else {}) | parts.sysctls | written.sysctls,
+            sysctls=sysctls | written.sysctls,
             memory_bytes=written.memory_bytes,
             disk=self._disks.get(name),
             kind=self._kinds[name],

@@ -222,6 +222,16 @@ LINKS = [
         "lab.yaml:3:34: links[0].mtu: 67: an MTU must be from 68 to 65535",
     ),
     (
+        "an MTU too small for IPv6",
+        HEAD + "addressing: {ipv6: 'fd00::/48'}\nlinks: [{endpoints: a -- b, mtu: 1279}]\n",
+        "lab.yaml:4:34: links[0].mtu: 1279: IPv6 needs packets of 1280 bytes at least",
+    ),
+    (
+        "an MTU too small for an address of IPv6",
+        HEAD + "links: [{endpoints: [{node: a, address: 'fd00::1/64'}, b], mtu: 576}]\n",
+        "lab.yaml:3:65: links[0].mtu: 576: IPv6 needs packets of 1280 bytes at least",
+    ),
+    (
         "a flag that is not true or false",
         HEAD + "links: [{endpoints: a -- b, offload: yes}]\n",
         "lab.yaml:3:38: links[0].offload: yes: must be true or false",

@@ -118,6 +118,11 @@ def test_pools_say_where_addresses_come_from() -> None:
     assert node(found, "r").sysctls["net/ipv6/conf/all/forwarding"] == "1"
 
 
+def test_where_packets_are_too_small_for_ipv6_there_is_nothing_to_disable() -> None:
+    found = plan("nodes: {a: , r: , b: }\nlinks: [{endpoints: a -- r, mtu: 1279}, {endpoints: r -- b, mtu: 1280}]\n")
+    assert [key for key in node(found, "r").sysctls if "disable_ipv6" in key] == ["net/ipv6/conf/eth1/disable_ipv6"]
+
+
 def test_a_node_is_called_by_its_loopback_if_it_has_one() -> None:
     found = plan(POOLS + "nodes: {a: , r: {kind: router}}\nlinks: [a -- r]\n")
     names = {(name, ":" in entry.address): entry.address for entry in found.hosts for name in entry.names}
