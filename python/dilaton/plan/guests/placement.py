@@ -29,6 +29,9 @@ from dilaton.lab.text import units
 from dilaton.lab.union import Union
 from dilaton.plan.errors import lab_error
 
+LOOKAHEAD_NS_LEAST = 2
+"""The least delay of a link between guests: who stands at a horizon a nanosecond ahead never comes to it."""
+
 LOOKAHEAD_NS_MIN = 100_000
 """The least delay of a link that is cut to divide a lab by number; with less, guests wait for each other more than they
 work."""
@@ -109,13 +112,13 @@ def _too_many(wanted: int, possible: int) -> str:
 
 def _inseparable(lab: Lab, lookaheads_ns: Sequence[int]) -> list[list[str]]:
     """The nodes in groups that have to be in one guest each, in the order of the lab."""
-    lookahead_ns_min = 1 if lab.split == "per-node" else LOOKAHEAD_NS_MIN
+    lookahead_ns_min = LOOKAHEAD_NS_LEAST if lab.split == "per-node" else LOOKAHEAD_NS_MIN
     union = Union()
     for link, lookahead_ns in zip(lab.links, lookaheads_ns, strict=True):
         a, b = (end.node for end in link.endpoints)
         first, second = lab.nodes[a].guest, lab.nodes[b].guest
         by_hand = first is not None and second is not None
-        if by_hand and first != second and lookahead_ns == 0:
+        if by_hand and first != second and lookahead_ns < LOOKAHEAD_NS_LEAST:
             raise _cut(link, field_name(("nodes", a, "guest")), f"its ends are in the guests {first} and {second}")
         if not by_hand and lookahead_ns < lookahead_ns_min:
             if lab.split == "per-node":
@@ -141,7 +144,10 @@ def _sharers(lab: Lab) -> Iterator[tuple[str, str]]:
 
 
 def _cut(link: Link, field: str, why: str) -> LabError:
-    reason = "guests run ahead of each other by the delay between them, and its own is, or may become, 0"
+    least = units.format_duration(LOOKAHEAD_NS_LEAST)
+    reason = (
+        f"guests run ahead of each other by the delay between them, and its own is, or may become, less than {least}"
+    )
     fix = "give it a delay both ways, without reordering or a trace, or put its ends into one guest"
     return lab_error(field, f"link {link.name}: {why}, but {reason}; {fix}")
 

@@ -110,6 +110,7 @@ def test_a_wire_never_delays_more_than_the_link_will_at_any_time() -> None:
     [
         {"endpoints": "a -- b"},
         {"endpoints": "a -- b", "delay": "1ms", "b_to_a": {"delay": "0s"}},
+        {"endpoints": "a -- b", "delay": "1ns"},
         {"endpoints": "a -- b", "netem": "delay 1ms 1ms"},
         {"endpoints": "a -- b", "netem": "delay 1ms reorder 1%"},
     ],
