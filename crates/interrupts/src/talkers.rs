@@ -117,6 +117,14 @@ mod tests {
     }
 
     #[test]
+    fn who_had_the_cpu_before_waits_from_when_it_entered_the_kernel() {
+        let talkers = two();
+        waited(&talkers, 7, 100, 150);
+        assert_eq!(talkers.turns_to(9, 100, 160, 200), None, "the kernel worked for 40");
+        assert_eq!(waited(&talkers, 7, 100, 230), Some(70));
+    }
+
+    #[test]
     fn who_has_not_begun_to_talk_is_late_by_its_begin_and_waits_from_then_on() {
         let talkers = two();
         assert_eq!(waited(&talkers, 8, 100, 150), None);

@@ -14,8 +14,8 @@ from dilaton.plan.model import Plan
 FLOW, PINGS, SERVER = ("a", "flow"), ("b", "pings"), ("b", "server")
 
 
-def plan(more: str = "", node: str = "", flow: str = "") -> Plan:
-    """Of a flow that starts when its server has, half a second after virtual 0 at the earliest, and pings."""
+def plan(more: str = "", node: str = "", flow: str = "", after: str = "server") -> Plan:
+    """Of a flow that starts when its server is ready, half a second after virtual 0 at the earliest, and pings."""
     return compile_plan(
         loads(
             f"""
@@ -24,7 +24,7 @@ nodes: {{a: {{{node}}}, b: }}
 links: [{{endpoints: a -- b, rate: 10Mbit, delay: 5ms}}]
 run:
   - {{on: b, name: server, exec: iperf3 -s, ready: {{tcp: 5201}}, background: true}}
-  - {{on: a, name: flow, exec: iperf3 -c b, after: server, start: 500ms{flow}}}
+  - {{on: a, name: flow, exec: iperf3 -c b, after: {after}, start: 500ms{flow}}}
   - {{on: b, name: pings, exec: ping a, start: 600ms}}
 {more}
 """,
@@ -60,6 +60,7 @@ def test_one_that_waits_for_others_is_late_from_then_or_from_when_they_were_ther
     assert found(plan())[FLOW] == late(0.54, 0.03, 0.04), "nobody knows when that was"
     assert found(plan(), server_ready_s=0.02)[FLOW] == late(0.54, 0.04, 0.04), "in time, as it would be on any machine"
     assert found(plan(), server_ready_s=0.505)[FLOW] == late(0.54, 0.035, 0.04)
+    assert found(plan(after="server.end"), server_ready_s=0.02)[FLOW] == late(0.54, 0.03, 0.04), "that was later"
 
 
 def test_who_is_started_again_or_has_an_end_with_a_share_of_a_cpu_is_late_by_what_nobody_knows() -> None:
