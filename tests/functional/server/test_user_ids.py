@@ -34,6 +34,9 @@ FIRST = 2_000_000_000 + 10 * os.getpid()
 LEFT_HOST_S_MAX = 5.0
 """After which nothing of a run is left."""
 
+NICEST = 19
+"""Beyond which no process gets."""
+
 START = """
 import pathlib, runpy, sys
 from dilaton.server import workers
@@ -130,7 +133,9 @@ def test_runs_of_two_people_read_nothing_of_each_other_nor_of_the_server(place: 
         runner = next(path for path in processes(of_ann) if b"service.runner" in (path / "cmdline").read_bytes())
         nices = {os.getpriority(os.PRIO_PROCESS, int(path.name)) for path in processes(of_ann)}
         usual = os.getpriority(os.PRIO_PROCESS, 0)
-        assert nices == {usual + BEHIND, usual + BEHIND + behind_of(3)}, "the run's, and its guest's"
+        assert nices == {min(usual + further, NICEST) for further in (BEHIND, BEHIND + behind_of(3))}, (
+            "run's and guest's"
+        )
         status = (runner / "status").read_text()
         assert re.search(r"^Groups:\s*$", status, re.MULTILINE) and re.search(r"^CapPrm:\s*0+$", status, re.MULTILINE)
         assert b"secret" not in (runner / "environ").read_bytes(), "what the server's environment has is its own"
