@@ -151,10 +151,13 @@ class ClockControl:
             self._tell_running(now)
             async with self._hurrying():
                 await self._guests.run_until(at_ns, self._tdf)
-                # A guest that idled may have been past it when it saw the order: who stands has all others beside it.
-                if self._guests.latest_ns() > at_ns:
-                    await self._guests.hold()
+                await self._meet()
             self._log("held")
+
+    async def _meet(self) -> None:
+        """Has guests that stand do so at one instant: one that idled may have been past it when it saw the order."""
+        if self._guests.latest_ns() > self._guests.look()[0]:
+            await self._guests.hold()
 
     async def hold(self, reason: str) -> None:
         """Stops virtual time where it is."""
@@ -299,6 +302,7 @@ class ClockControl:
         async with self._steering("step"):
             async with self._hurrying():
                 await self._guests.step(self._tdf)
+                await self._meet()
             self._log("stepped")
         return self.state()
 

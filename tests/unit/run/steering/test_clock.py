@@ -23,13 +23,14 @@ class Clock:
         """An end, at which the clock stands."""
         self.seen = asyncio.Event()
         """By who waits for that."""
+        self.now_ns = 0
         self.furthest_ns = 0
         """Where the guest is that is furthest ahead."""
         self.speeds: list[Fraction | None] = []
         """The bounds that its speed was given."""
 
     async def run_until(self, at_ns: int, tdf: Fraction | None) -> None:
-        self.held = True
+        self.held, self.now_ns = True, at_ns
         self.reached.set()
         await self.seen.wait()
 
@@ -45,7 +46,7 @@ class Clock:
         return self.held
 
     def look(self) -> tuple[int, bool]:
-        return 0, self.held
+        return self.now_ns, self.held
 
     def latest_ns(self) -> int:
         return self.furthest_ns
@@ -57,7 +58,7 @@ class Clock:
         self.speeds.append(speed)
 
     async def step(self, tdf: Fraction) -> None:
-        raise NotImplementedError
+        self.now_ns = 5
 
 
 async def called(control: ClockControl, verb: str) -> None:
@@ -88,6 +89,17 @@ def test_guests_meet_at_one_instant_also_where_one_was_past_an_end_when_it_saw_i
         return clock.holds
 
     assert asyncio.run(come()) == (furthest_ns > 5)
+
+
+@pytest.mark.parametrize("furthest_ns", [5, 9])
+def test_guests_meet_at_one_instant_also_after_a_step(furthest_ns: int) -> None:
+    async def step() -> int:
+        clock = Clock()
+        clock.furthest_ns = furthest_ns
+        await called(steering(clock), "clock.step")
+        return clock.holds
+
+    assert asyncio.run(step()) == (furthest_ns > 5)
 
 
 @pytest.mark.parametrize("is_held", [False, True])
