@@ -21,7 +21,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dilaton.lab.errors import LabError, field_name
+from dilaton.lab.errors import field_name
 from dilaton.lab.model import Lab
 from dilaton.lab.parts.links import Link
 from dilaton.lab.pins import pinned
@@ -31,6 +31,9 @@ from dilaton.plan.errors import lab_error
 
 LOOKAHEAD_NS_LEAST = 2
 """The least delay of a link between guests: who stands at a horizon a nanosecond ahead never comes to it."""
+
+MTU_MAX = 65_521
+"""Of a link between guests: a frame of the guest's device (`vector_kern.c`) has 65,535 bytes, its header included."""
 
 LOOKAHEAD_NS_MIN = 100_000
 """The least delay of a link that is cut to divide a lab by number; with less, guests wait for each other more than they
@@ -118,11 +121,13 @@ def _inseparable(lab: Lab, lookaheads_ns: Sequence[int]) -> list[list[str]]:
         a, b = (end.node for end in link.endpoints)
         first, second = lab.nodes[a].guest, lab.nodes[b].guest
         by_hand = first is not None and second is not None
-        if by_hand and first != second and lookahead_ns < LOOKAHEAD_NS_LEAST:
-            raise _cut(link, field_name(("nodes", a, "guest")), f"its ends are in the guests {first} and {second}")
-        if not by_hand and lookahead_ns < lookahead_ns_min:
+        why_not = _why_not_cut(link, lookahead_ns)
+        if by_hand and first != second and why_not:
+            field = field_name(("nodes", a, "guest"))
+            raise lab_error(field, f"link {link.name}: its ends are in the guests {first} and {second}, but {why_not}")
+        if not by_hand and (why_not or lookahead_ns < lookahead_ns_min):
             if lab.split == "per-node":
-                raise _cut(link, "guests", "its ends are apart")
+                raise lab_error("guests", f"link {link.name}: its ends are apart, but {why_not}")
             union.join(a, b)
     if lab.split != "per-node":
         for one, other in _sharers(lab):
@@ -143,13 +148,17 @@ def _sharers(lab: Lab) -> Iterator[tuple[str, str]]:
                 yield other, name
 
 
-def _cut(link: Link, field: str, why: str) -> LabError:
+def _why_not_cut(link: Link, lookahead_ns: int) -> str | None:
+    """Why the ends of a link cannot be in two guests, and what helps; None: they can."""
+    if link.mtu > MTU_MAX:
+        return f"between guests packets have at most {MTU_MAX} bytes; lower its mtu, or put its ends into one guest"
+    if lookahead_ns >= LOOKAHEAD_NS_LEAST:
+        return None
     least = units.format_duration(LOOKAHEAD_NS_LEAST)
-    reason = (
-        f"guests run ahead of each other by the delay between them, and its own is, or may become, less than {least}"
+    return (
+        f"guests run ahead of each other by the delay between them, and its own is, or may become, less than {least}; "
+        "give it a delay both ways, without reordering or a trace, or put its ends into one guest"
     )
-    fix = "give it a delay both ways, without reordering or a trace, or put its ends into one guest"
-    return lab_error(field, f"link {link.name}: {why}, but {reason}; {fix}")
 
 
 def _named(lab: Lab, parts: Sequence[Sequence[str]]) -> dict[str, str]:

@@ -44,6 +44,18 @@ def line(count: int, delay: str = "1ms") -> dict[str, Any]:
     return {"nodes": nodes, "links": links}
 
 
+def test_a_link_with_packets_that_are_too_large_for_a_guests_device_is_not_cut() -> None:
+    link = DELAYED | {"mtu": 65_522}
+    large = "but between guests packets have at most 65521 bytes; lower its mtu, or put its ends into one guest"
+    assert f"guests: link a:eth0--b:eth0: its ends are apart, {large}" in refused(guests="per-node", links=[link])
+    by_hand = {"a": {"guest": "x"}, "b": {"guest": "y"}}
+    assert f"nodes.a.guest: link a:eth0--b:eth0: its ends are in the guests x and y, {large}" in refused(
+        nodes=by_hand, links=[link]
+    )
+    assert set(guests_of(plan(guests="auto", links=[link])).values()) == {"guest0"}
+    assert len(plan(guests="per-node", links=[DELAYED | {"mtu": 65_521}]).guests) == 2
+
+
 def test_a_link_with_offloads_is_cut_like_any_other() -> None:
     assert len(plan(guests="per-node", links=[DELAYED | {"offload": True}]).guests) == 2
 
