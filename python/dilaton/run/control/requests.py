@@ -117,7 +117,9 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ha
         try:
             line = await reader.readline()
         except ValueError:
-            return  # longer than any request
+            said = f"a request is a line of at most {REQUEST_BYTES_MAX} bytes, and this one is longer"
+            writer.write(json.dumps({"error": said, "kind": "request"}).encode() + b"\n")
+            return
         if not line.endswith(b"\n"):
             return
         takeover = None

@@ -122,6 +122,12 @@ def test_what_is_no_request_is_an_error(tmp_path: Path, line: bytes) -> None:
         assert b'"error"' in client._line.receive()
 
 
+def test_who_asks_for_too_much_is_told_so(tmp_path: Path) -> None:
+    with serving(tmp_path), Client(tmp_path) as client:
+        client._line.send(b'{"verb": "echo", "what": "' + b"x" * 70_000 + b'"}\n')
+        assert b"a request is a line of at most 65536 bytes" in client._line.receive()
+
+
 def test_several_clients_are_answered_at_once(tmp_path: Path) -> None:
     with serving(tmp_path), Client(tmp_path) as one, Client(tmp_path) as other:
         assert other.request("echo", a=2) == {"a": 2}
