@@ -4,7 +4,7 @@
 - Its exit status is one of those that are documented, nothing is an error of Python's, and what fails a run is the
   lab's matter.
 - `run.json` keeps to its schema, `events.jsonl` is in the order of virtual time.
-- Nothing is left: no process, no mount, no socket, no file.
+- Nothing is left: no process, no mount, no file.
 - On the event drive, where nobody works in it, it comes out to the byte as it did, also held in between or with its
   speed limited, and `resume --at` finds the state of an instant again.
 - What was saved goes on.
@@ -219,7 +219,7 @@ class Round:
                 self.fail("events.jsonl is not in the order of virtual time")
 
     def nothing_is_left(self) -> None:
-        """Looks for processes, files and sockets of this round."""
+        """Looks for processes, files and mounts of this round."""
         end_s = time.monotonic() + LEFT_HOST_S_MAX
         while left := self._remaining():
             if time.monotonic() > end_s:

@@ -315,8 +315,7 @@ class _Run:
             self.so_far.host_s = (time.monotonic_ns() - released_ns) / 1e9
             # Agents that are gone, or do not come to it, no longer say how far they got.
             self.so_far.virtual_s = max(0, clock().virtual_ns) / 1e9
-            if len(guests.all) > 1:
-                log.sort()
+            log.sort()
         return finished
 
     def standing(self, guests: Sequence[GuestFidelity], virtual_ns: int) -> VerdictRecord | None:

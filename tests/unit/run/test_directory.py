@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from dilaton.host.messages import SamplingEnded
+from dilaton.host.messages import Event, SamplingEnded
 from dilaton.run.files.clock_log import log_clock
 from dilaton.run.files.directory import RunDir, RunDirError, take_default
 from dilaton.run.files.event_log import EventLog
@@ -56,3 +57,17 @@ def test_nothing_is_written_through_a_link_that_a_guest_left(tmp_path: Path) -> 
     run_dir.write("link-update-1.json", "{}")
     assert victim.read_text() == "mine"
     assert all((run_dir.path / name).stat().st_size > 0 and not (run_dir.path / name).is_symlink() for name in names)
+
+
+@pytest.mark.parametrize(("guests", "order"), [((0, 0, 0, 0), "1302"), ((1, 0, 0, 0), "1320")])
+def test_events_are_in_the_order_of_virtual_time_also_those_of_one_guest(
+    tmp_path: Path, guests: tuple[int, ...], order: str
+) -> None:
+    events: list[Event] = []
+    path = tmp_path / "events.jsonl"
+    with EventLog(path, events, lambda _: None) as log:
+        for t_ns, guest in zip((5, 3, 5, 4), guests, strict=True):
+            log.add(guest, SamplingEnded(t_ns=t_ns, table=f"{len(events)}", reason=""))
+        log.sort()
+    assert "".join(event.record()["table"] for event in events) == order
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [event.record() for event in events]

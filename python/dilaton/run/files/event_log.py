@@ -43,10 +43,13 @@ class EventLog:
         self._file.write(json.dumps(event.record()) + "\n")
 
     def sort(self) -> None:
-        """Brings the events of several guests, which came in as the host was fast, into the order of virtual time.
+        """Brings events, which came in as the host was fast, into the order of virtual time.
 
-        Those of one guest and instant keep their order.
+        They come of several guests, and of people who do something in one. Those of one guest and instant keep their
+        order.
         """
         order = sorted(range(len(self._keys)), key=self._keys.__getitem__)
+        if order == list(range(len(order))):
+            return
         self._events[:] = [self._events[number] for number in order]
         replace_file(self._path, "".join(json.dumps(event.record()) + "\n" for event in self._events).encode())
