@@ -25,9 +25,9 @@ def test_two_virtual_seconds_of_sleep_take_two_times_tdf_host_seconds(run_lab: R
     # The exec and exit of the program itself cost host time, which a TDF below 1 magnifies: milliseconds, more where the
     # host does much else, or stands still for a moment.
     assert 2.0 <= virtual_s <= 2.0 + 1.5 / factor
-    # Both clocks were read at the same two instants, so their ratio is the TDF whatever the host was doing.
+    # Both clocks begin at one instant, and the host hears of the end of the other some milliseconds later: 15 on a slow one.
     times = outcome.record["time"]
-    assert times["host_s"] / times["virtual_s"] == pytest.approx(factor, rel=0.02)
+    assert times["host_s"] == pytest.approx(factor * times["virtual_s"], rel=0.005, abs=0.04)
 
 
 RTT_S = 0.040031
@@ -53,12 +53,12 @@ def test_a_round_trip_takes_twice_the_delay_at_every_tdf(
     result = outcome.process("ping")["result"]
     assert result["received"] == count
     # Never early. Late by what waking and processing cost the host: 0.12 to 0.28 ms of its time on a quiet one, divided by
-    # the TDF, and five times as much on a slow one; and by what the run says of its timers, two of which are on the way.
+    # the TDF, and up to 7 ms where its own timers come late; and by what the run says of its timers, two of which are on the way.
     # Whatever else the host does now and then makes a round trip later, so the median has more room; the average would be
     # that of the few that met it.
     told_s = outcome.record["guests"][0]["fidelity"]["lateness_us"]["max"] * 1e-6
-    assert RTT_S <= result["rtt"]["min"] <= RTT_S + 1.5e-3 / tdf + 2 * told_s
-    assert statistics.median(result["samples"]) <= RTT_S + 6e-3 / tdf + ROUNDED_S
+    assert RTT_S <= result["rtt"]["min"] <= RTT_S + 10e-3 / tdf + 2 * told_s
+    assert statistics.median(result["samples"]) <= RTT_S + 15e-3 / tdf + ROUNDED_S
 
 
 RATE_BIT_PER_S = 10e6

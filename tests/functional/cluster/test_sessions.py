@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -122,7 +123,9 @@ def test_a_run_stays_and_whoever_works_in_it_reaches_the_other_machine(tmp_path:
         while dilaton("shell", out, "a", "true", stdin=subprocess.DEVNULL).returncode:
             assert process.poll() is None
         done = dilaton("shell", out, "a", "ping", "-c", "3", "-i", "0.2", "b", stdin=subprocess.DEVNULL)
-        assert "3 received" in done.stdout and "time=20." in done.stdout, done.stdout
+        # 20 ms are the link's, to which a host adds what its timers are late by, 2 to 6 ms on a slow one.
+        trips = [float(trip) for trip in re.findall(r"time=([0-9.]+)", done.stdout)]
+        assert "3 received" in done.stdout and 20 <= min(trips) < 30, done.stdout
         assert dilaton("stop", out).returncode == 0
         assert process.wait(PATIENCE_HOST_S) == 0
     assert json.loads((out / "run.json").read_text())["state"] == "finished"
