@@ -9,23 +9,11 @@ from dilaton.host.here.doctor.facts import gather
 from tests.conftest import PATIENCE_HOST_S, ROOT, environment, show
 
 
-def test_what_a_guest_takes_to_be_ready_is_a_row_for_each_size() -> None:
-    command = [sys.executable, str(ROOT / "benches" / "build.py"), "2"]
-    done = subprocess.run(
-        command, env=environment(), capture_output=True, text=True, timeout=PATIENCE_HOST_S, check=False
-    )
-    show(command, done)
-    assert done.returncode == 0
-    *_, row = done.stdout.splitlines()
-    nodes, *figures = [float(cell) for cell in row.strip("| ").split("|")]
-    assert nodes == 2 and len(figures) == 4 and min(figures) > 0
-
-
-def test_the_floor_has_a_row_for_each_way_to_stop_a_program_and_each_loop_of_a_guest() -> None:
-    command = [sys.executable, str(ROOT / "benches" / "floors.py"), "debian", "--repeat", "1", "--stops", "500"]
+def rows_of(bench: str, *arguments: str) -> list[str]:
+    """The lines that a bench prints, which count what tests count."""
+    command = [sys.executable, str(ROOT / "benches" / bench), *arguments]
     done = subprocess.run(
         command,
-        # It counts what tests count.
         env=environment() | {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT}"},
         capture_output=True,
         text=True,
@@ -34,7 +22,19 @@ def test_the_floor_has_a_row_for_each_way_to_stop_a_program_and_each_loop_of_a_g
     )
     show(command, done)
     assert done.returncode == 0
-    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")]
+    return done.stdout.splitlines()
+
+
+def test_what_a_guest_takes_to_be_ready_is_a_row_for_each_size() -> None:
+    said = rows_of("build.py", "2")
+    *_, row = said
+    nodes, *figures = [float(cell) for cell in row.strip("| ").split("|")]
+    assert nodes == 2 and len(figures) == 4 and min(figures) > 0
+
+
+def test_the_floor_has_a_row_for_each_way_to_stop_a_program_and_each_loop_of_a_guest() -> None:
+    said = rows_of("floors.py", "debian", "--repeat", "1", "--stops", "500")
+    rows = [line.strip("| ").split(" | ") for line in said if line.startswith("| ")]
     names = [row[0] for row in rows if len(row) == 2 and row[1][0].isdigit()]
     ways = ["traced", "metered", "trapped", "trapped-metered"]
     calls = ["map", "unmap", "touch", "reading", "timer", "process"]
@@ -48,18 +48,8 @@ def test_the_floor_has_a_row_for_each_way_to_stop_a_program_and_each_loop_of_a_g
 
 
 def test_what_a_node_takes_is_a_row_for_each_kind_of_memory_and_for_cpu_time() -> None:
-    command = [sys.executable, str(ROOT / "benches" / "nodes.py"), "--few", "2", "--many", "10", "--repeat", "1"]
-    done = subprocess.run(
-        command,
-        env=environment() | {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT}"},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_HOST_S,
-        check=False,
-    )
-    show(command, done)
-    assert done.returncode == 0
-    head, *rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if "---" not in line]
+    said = rows_of("nodes.py", "--few", "2", "--many", "10", "--repeat", "1")
+    head, *rows = [line.strip("| ").split(" | ") for line in said if "---" not in line]
     assert head == ["a node: kB", "loop", "line", "distance"]
     assert [row[0] for row in rows] == ["Slab", "KernelStack", "PageTables", "Percpu", "AnonPages", "all", "CPU, us"]
     slabs, _, _, _, _, whole, _ = [[float(cell.split(" to ")[0]) for cell in row[1:]] for row in rows]
